@@ -1,0 +1,16 @@
+"""What very wide neural networks learn, and how their representations move, under any learning rule."""
+
+import jax as _jax
+
+# The one place where precision is set: kernels of rich training lose their small directions in float32.
+_jax.config.update("jax_enable_x64", True)
+
+from . import rules  # noqa: E402
+from .problem.dataset import Dataset  # noqa: E402
+from .problem.networks import CNN, MLP  # noqa: E402
+from .problem.problem import Problem  # noqa: E402
+from .problem.training import Training  # noqa: E402
+
+__version__ = "0.1.0"
+
+__all__ = ["CNN", "MLP", "Dataset", "Problem", "Training", "rules"]

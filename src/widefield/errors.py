@@ -1,0 +1,54 @@
+"""Named errors. Each message says what was wrong, what is allowed and what to change."""
+
+
+class WidefieldError(Exception):
+    """Base of every error that widefield raises on purpose."""
+
+
+class InputError(WidefieldError, ValueError):
+    """An argument is not what it may be; raised before any work starts."""
+
+
+class DivergenceError(WidefieldError, RuntimeError):
+    """A run left the finite numbers."""
+
+
+class TooFewSamplesError(WidefieldError, RuntimeError):
+    """There are too many Gaussian directions for the number of particles."""
+
+
+class NotConvergedError(WidefieldError, RuntimeError):
+    """An iteration used up its budget before it met its tolerance."""
+
+
+class MemoryBudgetError(WidefieldError, RuntimeError):
+    """A run would need more memory than there is."""
+
+
+class ResultFileError(WidefieldError, OSError):
+    """A result could not be read or written."""
+
+
+def require(condition: bool, argument: str, got: object, allowed: str) -> None:
+    """Raise an `InputError` that names `argument`, what it was and what is allowed."""
+    if not condition:
+        raise InputError(f"{argument} is {got!r}; allowed: {allowed}")
+
+
+def require_integer(argument: str, value: object, minimum: int) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    require(whole and value >= minimum, argument, value, f"a whole number, {minimum} or more")  # type: ignore[operator]
+
+
+def require_number(
+    argument: str,
+    value: object,
+    allowed: str,
+    *,
+    above: float = -float("inf"),
+    at_least: float = -float("inf"),
+    at_most: float = float("inf"),
+) -> None:
+    """Check that `value` is a finite number with above < value and at_least <= value <= at_most."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    require(number and above < value < float("inf") and at_least <= value <= at_most, argument, value, allowed)  # type: ignore[operator]

@@ -1,0 +1,1 @@
+"""Describing a problem. Everything here is frozen and checked when it is made."""

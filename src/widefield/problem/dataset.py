@@ -1,0 +1,100 @@
+"""A data set: training points that teach and test points that do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import InputError, require
+
+
+def _floats(argument: str, value: object) -> np.ndarray:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{argument} is {type(value).__name__}; allowed: an array of real numbers") from error
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        where = tuple(int(i) for i in bad[0])
+        raise InputError(f"{argument} is {array[where]} at index {where}; allowed: finite numbers")
+    array = array.copy()
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Training points `x` (P, D) with targets `y` (P,) or (P, C), and optional test points.
+
+    For a `CNN`, x is (P, positions, channels) or (P, height, width, channels).
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    x_test: np.ndarray | None = None
+    y_test: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("x", "y", "x_test", "y_test"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _floats(name, value))
+        require(self.x.ndim >= 2, "x", f"of shape {self.x.shape}", "shape (P, D), or (P, positions…, channels) for a CNN")
+        require(0 not in self.x.shape, "x", f"of shape {self.x.shape}", "at least one point and one dimension")
+        require(self.y.ndim in (1, 2), "y", f"of shape {self.y.shape}", "shape (P,) or (P, C)")
+        require(0 not in self.y.shape, "y", f"of shape {self.y.shape}", "at least one point and one output")
+        self._same_count("y", self.y, "x", self.x)
+        if self.x_test is not None:
+            same = self.x_test.ndim == self.x.ndim and self.x_test.shape[1:] == self.x.shape[1:]
+            require(same, "x_test", f"of shape {self.x_test.shape}", f"(P_test, …) with points of shape {self.x.shape[1:]}")
+            require(len(self.x_test) > 0, "x_test", f"of shape {self.x_test.shape}", "at least one point, or None")
+        if self.y_test is not None:
+            require(self.x_test is not None, "y_test", "given without x_test", "y_test together with x_test")
+            assert self.x_test is not None
+            self._same_count("y_test", self.y_test, "x_test", self.x_test)
+            same = self.y_test.shape[1:] == self.y.shape[1:]
+            require(same, "y_test", f"of shape {self.y_test.shape}", f"(P_test, …) with targets of shape {self.y.shape[1:]}")
+
+    @staticmethod
+    def _same_count(a: str, a_value: np.ndarray, b: str, b_value: np.ndarray) -> None:
+        require(
+            len(a_value) == len(b_value), a, f"of shape {a_value.shape}", f"one row per row of {b}, {len(b_value)} of them"
+        )
+
+    @property
+    def points(self) -> int:
+        """P."""
+        return len(self.x)
+
+    @property
+    def outputs(self) -> int:
+        """C."""
+        return 1 if self.y.ndim == 1 else self.y.shape[1]
+
+    @property
+    def test_points(self) -> int:
+        return 0 if self.x_test is None else len(self.x_test)
+
+    @property
+    def y_columns(self) -> np.ndarray:
+        """y as (P, C), also for C = 1."""
+        return self.y.reshape(len(self.y), -1)
+
+    @property
+    def all_x(self) -> np.ndarray:
+        """Training points, then test points."""
+        return self.x if self.x_test is None else np.concatenate([self.x, self.x_test])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dataset):
+            return NotImplemented
+        pairs = [(getattr(self, n), getattr(other, n)) for n in ("x", "y", "x_test", "y_test")]
+        return all((a is None) == (b is None) and (a is None or np.array_equal(a, b)) for a, b in pairs)
+
+    def __hash__(self) -> int:
+        return hash((self.x.tobytes(), self.y.tobytes()))
+
+    def __repr__(self) -> str:
+        test = f", {self.test_points} test points" if self.test_points else ""
+        return f"Dataset({self.points} points of shape {self.x.shape[1:]}, {self.outputs} outputs{test})"

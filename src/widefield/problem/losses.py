@@ -1,0 +1,103 @@
+"""Losses, summed over samples; Δ = −∂loss/∂f."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..errors import InputError
+from .references import load_reference
+
+PerSample = Callable[[Array, Array], Array]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A per-sample loss ℓ(f, y) of outputs f (P, C) and targets y (P, C), giving (P,).
+
+    Attributes:
+        name: what a TOML file says.
+        per_sample: ℓ(f, y).
+        check: says what is wrong with targets that the loss cannot take, or None.
+    """
+
+    name: str
+    per_sample: PerSample
+    check: Callable[[np.ndarray], str | None] = lambda y: None
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def total(self, f: Array, y: Array) -> Array:
+        """Σ_μ ℓ(f_μ, y_μ)."""
+        return jnp.sum(self.per_sample(f, y))
+
+    def delta(self, f: Array, y: Array) -> Array:
+        """Δ = −∂loss/∂f, shape (P, C)."""
+        return -jax.grad(self.total)(f, y)
+
+
+def _squared(f: Array, y: Array) -> Array:
+    return 0.5 * jnp.sum((f - y) ** 2, axis=-1)
+
+
+def _logistic(f: Array, y: Array) -> Array:
+    return jnp.sum(jax.nn.softplus(-y * f), axis=-1)
+
+
+def _cross_entropy(f: Array, y: Array) -> Array:
+    return -jnp.sum(y * jax.nn.log_softmax(f, axis=-1), axis=-1)
+
+
+def _signs_only(y: np.ndarray) -> str | None:
+    return None if np.all(np.abs(y) == 1) else "targets y of −1 and +1 (one column per class)"
+
+
+def _one_hot_like(y: np.ndarray) -> str | None:
+    good = y.shape[1] > 1 and np.all(y >= 0) and np.allclose(y.sum(1), 1)
+    return None if good else "targets y of shape (P, C), C > 1, with rows that are probabilities, e.g. one-hot"
+
+
+LOSSES = {
+    loss.name: loss
+    for loss in (
+        Loss("squared", _squared),
+        Loss("logistic", _logistic, _signs_only),
+        Loss("cross_entropy", _cross_entropy, _one_hot_like),
+    )
+}
+
+
+def as_loss(value: str | Loss | PerSample) -> Loss:
+    """Turn a name, `module:attribute` or a callable ℓ(f, y) of arrays (P, C) giving (P,) into a `Loss`."""
+    if isinstance(value, Loss):
+        return value
+    if isinstance(value, str) and value in LOSSES:
+        return LOSSES[value]
+    if isinstance(value, str) and ":" in value:
+        loaded = load_reference("loss", value)
+        return loaded if isinstance(loaded, Loss) else _from_callable(loaded, value)
+    if callable(value):
+        return _from_callable(value, f"{getattr(value, '__module__', '?')}:{getattr(value, '__qualname__', '?')}")
+    raise InputError(f"loss is {value!r}; allowed: one of {', '.join(LOSSES)}, 'module:name' or a callable (f, y)")
+
+
+def _from_callable(per_sample: PerSample, name: str) -> Loss:
+    def summed(f: Array, y: Array) -> Array:
+        # A user's loss may give one number per sample or per output; both add up to the same total.
+        values = per_sample(f, y)
+        return values.reshape(f.shape[0], -1).sum(-1)
+
+    probe = jax.ShapeDtypeStruct((3, 2), jnp.float64)
+    try:
+        jax.eval_shape(Loss(name, summed).delta, probe, probe)
+    except Exception as error:
+        raise InputError(
+            f"loss is {name}; allowed: a JAX-differentiable callable of f (P, C) and y (P, C) giving (P,) ({error})"
+        ) from error
+    return Loss(name, summed)

@@ -1,0 +1,35 @@
+"""`module:name` references to a user's own rules, activations and losses."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+
+def load_reference(argument: str, reference: str) -> Any:
+    """Import `module:name`; a module next to the working directory is found as well."""
+    module_name, _, attribute = reference.partition(":")
+    here = str(Path.cwd())
+    added = here not in sys.path
+    if added:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise InputError(
+            f"{argument} is {reference!r}, but module {module_name!r} cannot be imported ({error}); "
+            "allowed: module:name with a module that Python can import from here"
+        ) from error
+    finally:
+        if added:
+            sys.path.remove(here)
+    target: Any = module
+    for part in attribute.split("."):
+        if not hasattr(target, part):
+            raise InputError(f"{argument} is {reference!r}, but module {module_name!r} has no {attribute!r}")
+        target = getattr(target, part)
+    return target

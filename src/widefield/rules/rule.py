@@ -1,0 +1,89 @@
+"""The learning rule: a small plug-in (design §4)."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from jax import Array
+
+from .feedback import Feedback, Weights
+
+
+class Site(NamedTuple):
+    """What one neuron has at hand; all fields broadcast against each other elementwise.
+
+    Attributes:
+        h: preactivation.
+        phi: output of the neuron, φ(h), or φ̇(m)⊙h in a gated network.
+        phi_dot: its derivative by h, φ̇(h), or φ̇(m) in a gated network.
+        signal: what the rule's feedback delivers (0 where it is `Silent`).
+        error: Δ of the sample and output.
+        target: y of the sample and output.
+        gate: m of a gated network, 0 otherwise.
+    """
+
+    h: Array
+    phi: Array
+    phi_dot: Array
+    signal: Array
+    error: Array
+    target: Array
+    gate: Array
+
+
+@dataclass(frozen=True)
+class Rule(abc.ABC):
+    """How hidden layers learn: W^ℓ += dt γ₀/√N Σ_μ e_μ g̃^{ℓ+1}_μ φ(h^ℓ_μ)ᵀ.
+
+    A rule says where the signal comes from (`feedback`) and makes the pseudo-gradient g̃ from
+    it (`local`). The error e is Δ unless `teach` says otherwise. The readout always follows
+    its true gradient. Any frozen dataclass that fills these in works in every solver:
+
+        @dataclass(frozen=True)
+        class SignDFA(wf.rules.Rule):
+            feedback = wf.rules.Direct()
+
+            def local(self, site):
+                return site.phi_dot * jnp.sign(site.signal)
+    """
+
+    feedback: ClassVar[Feedback] = Weights()  # an instance property where it depends on the rule's parameters
+    gated: ClassVar[bool] = False  # φ(h) becomes φ̇(m)⊙h with fixed gates m
+    linear: ClassVar[bool] = False  # g̃ = c·signal with a c that knows no error: all outputs can share one sweep
+
+    @abc.abstractmethod
+    def local(self, site: Site) -> Array:
+        """The pseudo-gradient g̃ of one neuron, elementwise."""
+
+    def teach(self, error: Array, target: Array) -> Array:
+        """The factor e of the hidden layers' update, from Δ (P, C) and y (P, C)."""
+        return error
+
+    def at(self, layer: int, depth: int) -> Rule:
+        """The rule of hidden layer `layer` of `depth`; the same everywhere unless it is a mixture."""
+        return self
+
+    def lazy_g_tilde(self, above: Array, phi_dot: Array) -> Array | None:
+        """G̃^ℓ at initialisation from G̃^{ℓ+1} and Φ̇^ℓ, in closed form; None: computed from the definition."""
+        return None
+
+    @property
+    def is_gradient(self) -> bool:
+        """Whether g̃ is the true gradient, so that one backward sweep serves both."""
+        return isinstance(self, Gradient)
+
+
+@dataclass(frozen=True)
+class Gradient(Rule):
+    """Rules whose pseudo-gradient is the true gradient: g̃ = φ̇⊙signal through the transposed weights."""
+
+    feedback: ClassVar[Feedback] = Weights(rho=1.0, learns=True)
+    linear: ClassVar[bool] = True
+
+    def local(self, site: Site) -> Array:
+        return site.phi_dot * site.signal
+
+    def lazy_g_tilde(self, above: Array, phi_dot: Array) -> Array | None:
+        return above * phi_dot
