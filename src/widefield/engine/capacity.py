@@ -1,0 +1,125 @@
+"""Room for questions and Gaussian directions: static shapes that grow in buckets (design §3.4)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import Array
+
+from .interpretation import Interpretation, reserved_rows
+from .low_rank import LowRank, Side
+from .program import Spec, State, needs_initial, needs_tilde
+from .sources import Matched
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The most rows that one step can ask, per matrix and population."""
+
+    forward: int
+    backward: int
+    gaussians: int
+
+
+def demand_of(spec: Spec, samples: int) -> Demand:
+    forward = samples * spec.layout.positions
+    block = spec.points * spec.layout.positions * (spec.outputs if spec.per_output else 1)
+    asks = tilde = 0
+    for layer in range(1, spec.depth):
+        feedback = spec.rule_at(layer).feedback
+        chained = needs_initial(feedback) or getattr(feedback, "learns", False)
+        asks = max(asks, block * (int(spec.track_gradient) + int(chained)))
+        tilde = max(tilde, block * int(needs_tilde(feedback)))
+    return Demand(forward, max(asks, tilde), forward + (asks + tilde) * spec.layout.offsets)
+
+
+def _rounded(rows: int) -> int:
+    return -(-rows // 32) * 32
+
+
+def first_capacity(kind: Interpretation, spec: Spec, samples: int, columns: int) -> Interpretation:
+    """Room for the first steps; depends on nothing that comes later, so that runs of any length agree."""
+    if kind.kind == "dense":
+        return kind
+    demand = demand_of(spec, samples)
+    rank = _rounded(2 * max(demand.forward, demand.backward) + 32)
+    directions = 0
+    if kind.kind == "mean_field":
+        gates = columns if any(spec.rule_at(layer).gated for layer in range(1, spec.depth + 1)) else 0
+        fixed = max(reserved_rows(spec, layer) for layer in range(spec.depth))
+        directions = _rounded(1 + columns + gates + fixed + 2 * demand.gaussians + 32)
+    return dataclasses.replace(kind, rank=rank, directions=directions)
+
+
+def has_room(state: State, demand: Demand) -> Array:
+    """Whether one more step surely fits."""
+    room = jnp.asarray(True)
+    for matrix in [*state.matrices, *state.feedbacks]:
+        if isinstance(matrix, LowRank):
+            room &= matrix.forward_side.rank + demand.forward <= matrix.forward_side.asked.shape[0]
+            room &= matrix.backward_side.rank + demand.backward <= matrix.backward_side.asked.shape[0]
+    for source in state.sources:
+        if isinstance(source, Matched):
+            room &= source.count + demand.gaussians <= source.basis.shape[0]
+    return room
+
+
+def ranks(state: State) -> tuple[Array, Array]:
+    """Largest rank of a matrix and largest number of Gaussian directions of a population, per run."""
+    sides = [s.rank for m in [*state.matrices, *state.feedbacks] if isinstance(m, LowRank)
+             for s in (m.forward_side, m.backward_side)]  # fmt: skip
+    counts = [s.count for s in state.sources if isinstance(s, Matched)]
+    none = jnp.zeros_like(state.step)
+    return _largest(sides, none), _largest(counts, none)
+
+
+def _largest(values: list[Array], none: Array) -> Array:
+    return jnp.max(jnp.stack([none, *values]), axis=0)
+
+
+def grown(kind: Interpretation, state: State, demand: Demand) -> Interpretation:
+    """The next bucket: half as much again of whatever a run lacks."""
+    rank, count = (int(jnp.max(r)) for r in ranks(state))
+    larger = dict(rank=kind.rank, directions=kind.directions)
+    if rank + max(demand.forward, demand.backward) > kind.rank:
+        larger["rank"] = _rounded(kind.rank + max(kind.rank // 2, demand.forward, demand.backward))
+    if kind.kind == "mean_field" and count + demand.gaussians > kind.directions:
+        larger["directions"] = _rounded(kind.directions + max(kind.directions // 2, demand.gaussians))
+    return dataclasses.replace(kind, **larger)
+
+
+def enlarge(state: State, kind: Interpretation) -> State:
+    """`state` (with a leading axis over runs) in the shapes of the larger `kind`."""
+
+    def rows(array: Array, size: int, axis: int = -2) -> Array:
+        widths = [(0, 0)] * array.ndim
+        widths[axis] = (0, size - array.shape[axis])
+        return jnp.pad(array, widths)
+
+    def matrix(m):
+        if not isinstance(m, LowRank):
+            return m
+        sides = [Side(rows(s.asked, kind.rank), rows(s.answers, kind.rank), s.rank)
+                 for s in (m.forward_side, m.backward_side)]  # fmt: skip
+        velocity = None if m.velocity is None else rows(m.velocity, kind.rank)
+        learnt = rows(m.learnt, kind.rank)
+        return dataclasses.replace(m, forward_side=sides[0], backward_side=sides[1], learnt=learnt, velocity=velocity)
+
+    def source(s):
+        if not isinstance(s, Matched):
+            return s
+        return dataclasses.replace(s, basis=rows(s.basis, kind.directions))
+
+    previous = state.previous
+    if previous is not None:
+        teaching, records, readout = previous
+        previous = (teaching, [records[0], *[rows(r, kind.rank, -1) for r in records[1:]]], readout)
+    return dataclasses.replace(
+        state,
+        matrices=[matrix(m) for m in state.matrices],
+        feedbacks=[matrix(m) for m in state.feedbacks],
+        sources=[source(s) for s in state.sources],
+        previous=previous,
+    )

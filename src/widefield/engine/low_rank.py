@@ -1,0 +1,151 @@
+"""`WideMatrix` without a matrix: only what was asked and answered is kept (design §3.1, 3.2).
+
+The same algebra serves width N in its exact law (with a `Plain` source) and the mean-field
+limit (with a `Matched` one). Memory O(N·rank), cost O(N·rank·k) per question of k rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from .sources import Source, project_out
+from .wide_matrix import Answer, Ask, WideMatrix
+
+
+class Side(eqx.Module):
+    """Past questions from one side: orthonormal rows `asked` and W(0)'s `answers` on the other side."""
+
+    asked: Array
+    answers: Array
+    rank: Array
+
+    def put(self, asked: Array, answers: Array, count: Array) -> Side:
+        """Append the first `count` rows; rows beyond are zero and are overwritten later."""
+        at = (self.rank, jnp.zeros_like(self.rank))
+        return Side(
+            jax.lax.dynamic_update_slice(self.asked, asked, at),
+            jax.lax.dynamic_update_slice(self.answers, answers, at),
+            self.rank + count,
+        )
+
+
+class LowRank(WideMatrix):
+    """W(0) as a list of questions and answers, and the learnt part as a matrix M on the asked rows.
+
+    W(t)/√N = scale·W(0)/√N + Mᵀ·Q_x/N, where Q_x are the rows asked forward.
+    """
+
+    forward_side: Side
+    backward_side: Side
+    learnt: Array
+    velocity: Array | None
+    scale: Array
+    tolerance: Array
+    width: int = eqx.field(static=True)
+
+    def forward(self, rows: Array, source: Source, key: Array) -> tuple[LowRank, Source, Array, Array]:
+        side, source, coefficients = ask(
+            self.forward_side, self.backward_side, rows, source, key, self.tolerance, self.width
+        )
+        answers = self.scale * (coefficients @ side.answers) + coefficients @ self.learnt
+        return replace(self, forward_side=side), source, answers, coefficients
+
+    def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[LowRank, Source, list[Answer]]:
+        rows = jnp.concatenate([a.rows for a in asks])
+        side, source, coefficients = ask(
+            self.backward_side, self.forward_side, rows, source, key, self.tolerance, self.width
+        )
+        initial = coefficients @ side.answers
+        answers, start = [], 0
+        for a in asks:
+            part = initial[start : start + len(a.rows)]
+            start += len(a.rows)
+            current = None
+            if a.current:
+                current = self.scale * part + (a.rows @ self.learnt.T / self.width) @ self.forward_side.asked
+            answers.append(Answer(current, part if a.initial else None))
+        return replace(self, backward_side=side), source, answers
+
+    def update(self, asked: Array, teaching: Array, decay: Array, keep: Array | None) -> LowRank:
+        change = asked.T @ teaching
+        velocity = self.velocity
+        if velocity is not None:
+            velocity = change = keep * velocity + change
+        return replace(self, learnt=decay * self.learnt + change, velocity=velocity, scale=decay * self.scale)
+
+
+def ask(
+    side: Side, other: Side, rows: Array, source: Source, key: Array, tolerance: Array, width: int
+) -> tuple[Side, Source, Array]:
+    """Extend `side` so that it can answer `rows` (k, n); returns coefficients with rows ≈ coefficients·asked.
+
+    Directions whose share of a row is below `tolerance` are dropped.
+    """
+    count = rows.shape[0]
+    size = jnp.sqrt(jnp.mean(rows**2, axis=1) * (rows.shape[1] / width))
+    unit = rows / jnp.where(size > 0, size, 1.0)[:, None]
+    known = unit @ side.asked.T / width
+    residual = unit - known @ side.asked
+    share, vectors = jnp.linalg.eigh(residual @ residual.T / width)
+    share, vectors = share[::-1], vectors[:, ::-1]  # most variance first: it gets the best quasi-random dimension
+    fresh = jnp.sum(share > tolerance**2, dtype=side.rank.dtype)
+    combine = vectors / jnp.sqrt(jnp.where(share > 0, share, 1.0))
+
+    def extend(block: int) -> Callable[[], tuple[Array, Array, Array]]:
+        """New directions and their answers, at most `block` of them."""
+
+        def branch() -> tuple[Array, Array, Array]:
+            valid = (jnp.arange(block) < fresh)[:, None]
+            new = project_out(combine[:, :block].T @ residual, side.asked, width)
+            # Dropped rows get a unit Gram entry, so that the factorisation stays finite.
+            new = jnp.where(valid, new, 0.0)
+            gram = new @ new.T / width + jnp.diag(1.0 - valid[:, 0].astype(new.dtype))
+            new = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(gram), new, lower=True)
+            gaussians = jnp.where(valid, source.draw(key, block, other.asked.shape[1], other.asked), 0.0)
+            response = (new @ other.answers.T / width) @ other.asked
+            pad = ((0, count - block), (0, 0))
+            return jnp.pad(new, pad), jnp.pad(gaussians, pad), jnp.pad(gaussians + response, pad)
+
+        return branch
+
+    sizes = block_sizes(count)
+    which = jnp.searchsorted(jnp.asarray(sizes), fresh)
+    new, gaussians, answers = jax.lax.switch(which, [extend(block) for block in sizes])
+    at = (jnp.zeros_like(side.rank), side.rank)
+    coefficients = jax.lax.dynamic_update_slice(known, residual @ new.T / width, at)
+    return side.put(new, answers, fresh), source.take(gaussians, fresh), coefficients * size[:, None]
+
+
+def block_sizes(count: int) -> list[int]:
+    """How many new directions a question is compiled for: none, a few, or as many as it has rows.
+
+    Once the rank has settled a step brings few new directions, and work on all `count` rows would be wasted.
+    """
+    few = -(-count // 5)
+    return sorted({0, few, count})
+
+
+def make_low_rank(out: int, inside: int, width: int, capacity: int, dtype, tolerance: float, velocity: bool) -> LowRank:
+    """A matrix about which nothing has been asked yet."""
+
+    def side(asked: int, answered: int) -> Side:
+        return Side(
+            jnp.zeros((capacity, asked), dtype), jnp.zeros((capacity, answered), dtype), jnp.zeros((), jnp.int32)
+        )
+
+    learnt = jnp.zeros((capacity, out), dtype)
+    return LowRank(
+        forward_side=side(inside, out),
+        backward_side=side(out, inside),
+        learnt=learnt,
+        velocity=jnp.zeros_like(learnt) if velocity else None,
+        scale=jnp.ones((), dtype),
+        tolerance=jnp.asarray(tolerance, dtype),
+        width=width,
+    )

@@ -1,0 +1,51 @@
+"""What a training run asks of a hidden weight matrix: forward and backward questions, and a low-rank update."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+from jax import Array
+
+from .sources import Source
+
+
+class Ask(NamedTuple):
+    """A block of backward questions `rows` (k, out), about W(t), about W(0), or about both."""
+
+    rows: Array
+    current: bool
+    initial: bool
+
+
+class Answer(NamedTuple):
+    """W(t)ᵀ·rows/√N and W(0)ᵀ·rows/√N, each (k, in), where they were asked for."""
+
+    current: Array | None
+    initial: Array | None
+
+
+class WideMatrix(eqx.Module):
+    """A Gaussian matrix W (out, in) with learning on top. Neurons are the last axis of every field.
+
+    W(t) = scale·W(0) + what was learnt. All answers carry the factor 1/√N, N the width.
+    """
+
+    scale: eqx.AbstractVar[Array]
+
+    @abc.abstractmethod
+    def forward(self, rows: Array, source: Source, key: Array) -> tuple[WideMatrix, Source, Array, Any]:
+        """Answers W(t)·rows/√N (k, out), and a record of the question that `update` takes back.
+
+        `source` is the Gaussian source of the population on the out side.
+        """
+
+    @abc.abstractmethod
+    def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[WideMatrix, Source, list[Answer]]:
+        """Answers to backward questions; `source` belongs to the population on the in side."""
+
+    @abc.abstractmethod
+    def update(self, asked: Any, teaching: Array, decay: Array, keep: Array | None) -> WideMatrix:
+        """W/√N ← decay·W/√N + Σ_k teaching_k ⊗ asked_k/N; with `keep` through a velocity V ← keep·V + Σ_k …"""

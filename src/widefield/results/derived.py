@@ -1,0 +1,70 @@
+"""Variables that follow from the recorded ones: loss, alignments, cosines, accuracy."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..problem.problem import Problem
+
+
+def derive(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Complete raw arrays, whose leading axes are (runs, times).
+
+    Takes `f` (…, samples, C) of training, then test points, and any kernels; output axes come last.
+    """
+    data, loss = problem.data, problem.training.loss
+    out = dict(arrays)
+    y = data.y_columns
+    f_all = out.pop("f")
+    f = out["f"] = f_all[:, :, : data.points]
+    out["delta"], out["loss"] = _loss_and_delta(loss, f, y)
+    if data.outputs > 1 or np.all(np.abs(y) == 1):
+        out["accuracy"] = accuracy(f, y)
+    if data.test_points:
+        f_test = out["f_test"] = f_all[:, :, data.points :]
+        if data.y_test is not None:
+            y_test = data.y_test.reshape(data.test_points, -1)
+            _, out["test_loss"] = _loss_and_delta(loss, f_test, y_test)
+            if "accuracy" in out:
+                out["test_accuracy"] = accuracy(f_test, y_test)
+    if "entk" in out:
+        out["entk_alignment"] = alignment(np.einsum("rtmncc->rtmn", out["entk"]), y)
+    if "phi" in out:
+        out["phi_alignment"] = alignment(out["phi"], y)
+    if {"g", "g_tilde", "g_tilde_tilde"} <= out.keys():
+        out["gradient_cosine"] = cosine(out["g"], out["g_tilde"], out["g_tilde_tilde"])
+    return out
+
+
+def _loss_and_delta(loss, f: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    flat = jnp.asarray(f).reshape(-1, *f.shape[-2:])
+    target = jnp.asarray(y)
+    delta = jax.vmap(lambda one: loss.delta(one, target))(flat)
+    total = jax.vmap(lambda one: loss.total(one, target))(flat)
+    return np.asarray(delta).reshape(f.shape), np.asarray(total).reshape(f.shape[:-2])
+
+
+def alignment(kernel: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Cosine similarity of kernels (…, P, P) with yyᵀ, y (P, C): tr(yᵀKy)/(|K|·|yyᵀ|)."""
+    along = np.einsum("mc,...mn,nc->...", y, kernel, y)
+    size = np.sqrt(np.sum(kernel**2, axis=(-2, -1))) * np.linalg.norm(y @ y.T)
+    return np.divide(along, size, out=np.zeros_like(along), where=size > 0)
+
+
+def cosine(g: np.ndarray, mixed: np.ndarray, g_tilde: np.ndarray) -> np.ndarray:
+    """Mean over points and outputs of cos(g_μ, g̃_μ), from kernels (…, P, P, C, C)."""
+    diagonals = [np.einsum("...mmcc->...mc", kernel) for kernel in (g, mixed, g_tilde)]
+    size = np.sqrt(diagonals[0] * diagonals[2])
+    ratio = np.divide(diagonals[1], size, out=np.zeros_like(size), where=size > 0)
+    return ratio.mean((-2, -1))
+
+
+def accuracy(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Fraction of points whose class is right: largest output, or the sign of a single one."""
+    if y.shape[1] > 1:
+        right = f.argmax(-1) == y.argmax(-1)
+    else:
+        right = np.sign(f[..., 0]) == np.sign(y[:, 0])
+    return right.mean(-1)
