@@ -5,12 +5,16 @@ import jax as _jax
 # The one place where precision is set: kernels of rich training lose their small directions in float32.
 _jax.config.update("jax_enable_x64", True)
 
-from . import rules  # noqa: E402
+from . import datasets, rules
 from .problem.dataset import Dataset  # noqa: E402
 from .problem.networks import CNN, MLP  # noqa: E402
 from .problem.problem import Problem  # noqa: E402
 from .problem.training import Training  # noqa: E402
+from .results.files import load_result as load
+from .results.result import Result
+from .simulate import simulate
+from .solve import solve
 
 __version__ = "0.1.0"
 
-__all__ = ["CNN", "MLP", "Dataset", "Problem", "Training", "rules"]
+__all__ = ["CNN", "MLP", "Dataset", "Problem", "Result", "Training", "datasets", "load", "rules", "simulate", "solve"]

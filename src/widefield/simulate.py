@@ -6,13 +6,11 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from .engine.interpretation import Interpretation
-from .engine.layout import input_coordinates, make_layout
-from .engine.observables import KERNELS, PARTICLES
-from .engine.program import Inputs, Spec
-from .engine.runner import Recording, run
+from .engine.prepare import make_recording, prepare
+from .engine.program import Spec
+from .engine.runner import run
 from .errors import require, require_integer, require_number
 from .problem.problem import Problem
 from .progress import make_progress
@@ -47,6 +45,7 @@ def simulate(
         tolerance: relative size below which a new direction is dropped by "conditioned".
         progress: show a bar; default on a terminal only.
     """
+    require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
     require_integer("width", width, 2)
     require_integer("seeds", seeds, 1)
     require_integer("seed", seed, 0)
@@ -62,48 +61,9 @@ def simulate(
     with make_progress(progress) as bar:
         outcome = run(spec, kind, recording, inputs, keys, quasi, bar.update)
     arrays = derive(problem, outcome.arrays)
-    return make_result(problem, f"simulate/{engine}", arrays, steps=recording.recorded_steps, seed=seed, info=outcome.info)
-
-
-def make_recording(problem: Problem, record: Sequence[str] | None, every: int, neurons: int) -> Recording:
-    """Check what is to be recorded."""
-    require_integer("every", every, 1)
-    require_integer("neurons", neurons, 1)
-    if record is None:
-        record = KERNELS if problem.data.outputs == 1 else ("phi",)
-    known = (*KERNELS, *PARTICLES)
-    for name in record:
-        require(name in known, "record", name, f"names from {', '.join(known)}")
-    return Recording(frozenset(record), problem.training.steps, every, neurons)
-
-
-def prepare(problem: Problem, recording: Recording, dtype: str) -> tuple[Spec, Inputs]:
-    """The compiled part of a problem, and its numbers."""
-    training, data = problem.training, problem.data
-    layout = make_layout(problem.network, data.x.shape)
-    wants_gradients = bool({"entk", "g", "g_tilde", "g_tilde_tilde", "z_particles", "g_tilde_particles"} & recording.wanted)
-    linear = all(problem.rule.at(layer, problem.network.depth).linear for layer in range(1, problem.network.depth + 1))
-    spec = Spec(
-        network=problem.network,
-        rule=problem.rule,
-        loss=training.loss,
-        layout=layout,
-        points=data.points,
-        outputs=data.outputs,
-        integrator=training.integrator,
-        momentum=training.momentum > 0,
-        gradients=wants_gradients,
-        per_output=data.outputs == 1 or wants_gradients or not linear,
+    return make_result(
+        problem, f"simulate/{engine}", arrays, steps=recording.recorded_steps, seed=seed, info=outcome.info
     )
-    inputs = Inputs(
-        x=jnp.asarray(input_coordinates(layout, data.all_x), dtype),
-        y=jnp.asarray(data.y_columns, dtype),
-        richness=jnp.asarray(problem.richness, dtype),
-        dt=jnp.asarray(training.dt, dtype),
-        weight_decay=jnp.asarray(training.weight_decay, dtype),
-        momentum=jnp.asarray(training.momentum, dtype),
-    )
-    return spec, inputs
 
 
 def cheaper_engine(spec: Spec, width: int, steps: int) -> str:

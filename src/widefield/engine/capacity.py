@@ -44,12 +44,12 @@ def first_capacity(kind: Interpretation, spec: Spec, samples: int, columns: int)
     if kind.kind == "dense":
         return kind
     demand = demand_of(spec, samples)
-    rank = _rounded(2 * max(demand.forward, demand.backward) + 32)
+    rank = _rounded(4 * max(demand.forward, demand.backward) + 64)
     directions = 0
     if kind.kind == "mean_field":
         gates = columns if any(spec.rule_at(layer).gated for layer in range(1, spec.depth + 1)) else 0
         fixed = max(reserved_rows(spec, layer) for layer in range(spec.depth))
-        directions = _rounded(1 + columns + gates + fixed + 2 * demand.gaussians + 32)
+        directions = _rounded(1 + columns + gates + fixed + 4 * demand.gaussians + 64)
     return dataclasses.replace(kind, rank=rank, directions=directions)
 
 
@@ -80,13 +80,13 @@ def _largest(values: list[Array], none: Array) -> Array:
 
 
 def grown(kind: Interpretation, state: State, demand: Demand) -> Interpretation:
-    """The next bucket: half as much again of whatever a run lacks."""
+    """The next bucket: twice of whatever a run lacks; each bucket is compiled anew."""
     rank, count = (int(jnp.max(r)) for r in ranks(state))
     larger = dict(rank=kind.rank, directions=kind.directions)
     if rank + max(demand.forward, demand.backward) > kind.rank:
-        larger["rank"] = _rounded(kind.rank + max(kind.rank // 2, demand.forward, demand.backward))
+        larger["rank"] = _rounded(kind.rank + max(kind.rank, demand.forward, demand.backward))
     if kind.kind == "mean_field" and count + demand.gaussians > kind.directions:
-        larger["directions"] = _rounded(kind.directions + max(kind.directions // 2, demand.gaussians))
+        larger["directions"] = _rounded(kind.directions + max(kind.directions, demand.gaussians))
     return dataclasses.replace(kind, **larger)
 
 

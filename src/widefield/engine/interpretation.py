@@ -115,7 +115,7 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, qua
 
     drawn = {layer: fixed(layer) for layer in range(depth) if reserved[layer]}
     direct: list[Array | None] = [None] * depth
-    start = {layer: 0 for layer in drawn}
+    start = dict.fromkeys(drawn, 0)
 
     def next_rows(layer: int, shape: tuple[int, ...]) -> Array:
         rows = shape[0] * shape[1]

@@ -6,7 +6,7 @@ limit (with a `Matched` one). Memory O(N·rank), cost O(N·rank·k) per question
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import equinox as eqx
@@ -97,38 +97,26 @@ def ask(
     fresh = jnp.sum(share > tolerance**2, dtype=side.rank.dtype)
     combine = vectors / jnp.sqrt(jnp.where(share > 0, share, 1.0))
 
-    def extend(block: int) -> Callable[[], tuple[Array, Array, Array]]:
-        """New directions and their answers, at most `block` of them."""
+    def extend() -> tuple[Array, Array, Array]:
+        """New directions, their Gaussians and their answers; rows beyond `fresh` are 0."""
+        valid = (jnp.arange(count) < fresh)[:, None]
+        new = jnp.where(valid, project_out(combine.T @ residual, side.asked, width), 0.0)
+        # Dropped rows get a unit Gram entry, so that the factorisation stays finite.
+        gram = new @ new.T / width + jnp.diag(1.0 - valid[:, 0].astype(new.dtype))
+        new = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(gram), new, lower=True)
+        gaussians = jnp.where(valid, source.draw(key, count, other.asked.shape[1], other.asked), 0.0)
+        response = (new @ other.answers.T / width) @ other.asked
+        return new, gaussians, gaussians + response
 
-        def branch() -> tuple[Array, Array, Array]:
-            valid = (jnp.arange(block) < fresh)[:, None]
-            new = project_out(combine[:, :block].T @ residual, side.asked, width)
-            # Dropped rows get a unit Gram entry, so that the factorisation stays finite.
-            new = jnp.where(valid, new, 0.0)
-            gram = new @ new.T / width + jnp.diag(1.0 - valid[:, 0].astype(new.dtype))
-            new = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(gram), new, lower=True)
-            gaussians = jnp.where(valid, source.draw(key, block, other.asked.shape[1], other.asked), 0.0)
-            response = (new @ other.answers.T / width) @ other.asked
-            pad = ((0, count - block), (0, 0))
-            return jnp.pad(new, pad), jnp.pad(gaussians, pad), jnp.pad(gaussians + response, pad)
+    def nothing() -> tuple[Array, Array, Array]:
+        answered = jnp.zeros((count, other.asked.shape[1]), rows.dtype)
+        return jnp.zeros_like(rows), answered, answered
 
-        return branch
-
-    sizes = block_sizes(count)
-    which = jnp.searchsorted(jnp.asarray(sizes), fresh)
-    new, gaussians, answers = jax.lax.switch(which, [extend(block) for block in sizes])
+    # Once the rank has settled most questions bring nothing new.
+    new, gaussians, answers = jax.lax.cond(fresh > 0, extend, nothing)
     at = (jnp.zeros_like(side.rank), side.rank)
     coefficients = jax.lax.dynamic_update_slice(known, residual @ new.T / width, at)
     return side.put(new, answers, fresh), source.take(gaussians, fresh), coefficients * size[:, None]
-
-
-def block_sizes(count: int) -> list[int]:
-    """How many new directions a question is compiled for: none, a few, or as many as it has rows.
-
-    Once the rank has settled a step brings few new directions, and work on all `count` rows would be wasted.
-    """
-    few = -(-count // 5)
-    return sorted({0, few, count})
 
 
 def make_low_rank(out: int, inside: int, width: int, capacity: int, dtype, tolerance: float, velocity: bool) -> LowRank:

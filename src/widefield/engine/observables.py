@@ -45,7 +45,9 @@ def observe(spec: Spec, inputs: Inputs, fields: Fields, wanted: frozenset[str], 
             out[name] = jnp.stack([_some(f, neurons) for f in field])
     if "z_particles" in wanted:
         gradients = fields.z if fields.z else fields.signal
-        out["z_particles"] = jnp.stack([_some(jnp.broadcast_to(z, t.shape), neurons) for z, t in zip(gradients, g_tilde, strict=True)])
+        out["z_particles"] = jnp.stack(
+            [_some(jnp.broadcast_to(z, t.shape), neurons) for z, t in zip(gradients, g_tilde, strict=True)]
+        )
     return out
 
 

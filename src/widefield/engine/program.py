@@ -195,7 +195,9 @@ def backward(
             # One sweep carries Σ_c e_c·(signal of output c); the rule is linear in the signal.
             if layer + 1 == depth or isinstance(rule.feedback, Direct):
                 taught = rule.teach(delta, y)
-                signal = jnp.einsum("mc,mcan->man", taught, jnp.broadcast_to(signal, (points, *signal.shape[1:])))[:, None]
+                signal = jnp.einsum("mc,mcan->man", taught, jnp.broadcast_to(signal, (points, *signal.shape[1:])))[
+                    :, None
+                ]
             error = target = jnp.ones((points, 1), slope.dtype)
         site = Site(
             h=h[layer][:points, None],

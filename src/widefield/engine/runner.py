@@ -56,7 +56,13 @@ def _start(spec: Spec, kind: Interpretation, inputs: Inputs, keys: Array, quasi:
 
 @partial(jax.jit, static_argnames=("spec", "recording", "demand"), donate_argnums=(4, 5))
 def _advance(
-    spec: Spec, recording: Recording, demand: Demand, inputs: Inputs, states: State, records: dict[str, Array], until: Array
+    spec: Spec,
+    recording: Recording,
+    demand: Demand,
+    inputs: Inputs,
+    states: State,
+    records: dict[str, Array],
+    until: Array,
 ) -> tuple[State, dict[str, Array], Array, tuple[Array, Array]]:
     """Every seed as far as `until`, or to where its buffers are full or its numbers are not finite."""
 
@@ -73,7 +79,9 @@ def _advance(
             values = _measure(spec, recording, inputs, fields)
             return kept | {name: kept[name].at[now // recording.every].set(value) for name, value in values.items()}
 
-        kept = write(kept) if recording.every == 1 else jax.lax.cond(now % recording.every == 0, write, lambda k: k, kept)
+        kept = (
+            write(kept) if recording.every == 1 else jax.lax.cond(now % recording.every == 0, write, lambda k: k, kept)
+        )
         last = [h[:, 0, 0, : recording.neurons] for h in phi_h(fields, spec.points)]
         finite = jnp.isfinite(jnp.sum(fields.f) + sum(jnp.sum(phi**2) for phi in fields.phi))
         return state, kept | {"h_final": jnp.stack(last)}, finite
@@ -109,7 +117,9 @@ def run(
     while True:
         until = min(done + chunk, total)
         began = time.perf_counter()
-        states, records, finite, (rank, count) = _advance(spec, recording, demand, inputs, states, records, jnp.asarray(until))
+        states, records, finite, (rank, count) = _advance(
+            spec, recording, demand, inputs, states, records, jnp.asarray(until)
+        )
         reached = np.asarray(states.step)
         _check_finite(spec, inputs, reached, np.asarray(finite))
         if kind.kind == "mean_field":

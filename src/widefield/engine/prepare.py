@@ -1,0 +1,57 @@
+"""From a problem to what the engine runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+
+from ..errors import require, require_integer
+from ..problem.problem import Problem
+from .layout import input_coordinates, make_layout
+from .observables import KERNELS, PARTICLES
+from .program import Inputs, Spec
+from .runner import Recording
+
+
+def make_recording(problem: Problem, record: Sequence[str] | None, every: int, neurons: int) -> Recording:
+    """Check what is to be recorded."""
+    require_integer("every", every, 1)
+    require_integer("neurons", neurons, 1)
+    if record is None:
+        record = KERNELS if problem.data.outputs == 1 else ("phi",)
+    known = (*KERNELS, *PARTICLES)
+    for name in record:
+        require(name in known, "record", name, f"names from {', '.join(known)}")
+    return Recording(frozenset(record), problem.training.steps, every, neurons)
+
+
+def prepare(problem: Problem, recording: Recording, dtype: str) -> tuple[Spec, Inputs]:
+    """The compiled part of a problem, and its numbers."""
+    training, data = problem.training, problem.data
+    layout = make_layout(problem.network, data.x.shape)
+    wants_gradients = bool(
+        {"entk", "g", "g_tilde", "g_tilde_tilde", "z_particles", "g_tilde_particles"} & recording.wanted
+    )
+    linear = all(problem.rule.at(layer, problem.network.depth).linear for layer in range(1, problem.network.depth + 1))
+    spec = Spec(
+        network=problem.network,
+        rule=problem.rule,
+        loss=training.loss,
+        layout=layout,
+        points=data.points,
+        outputs=data.outputs,
+        integrator=training.integrator,
+        momentum=training.momentum > 0,
+        gradients=wants_gradients,
+        per_output=data.outputs == 1 or wants_gradients or not linear,
+    )
+    inputs = Inputs(
+        x=jnp.asarray(input_coordinates(layout, data.all_x), dtype),
+        y=jnp.asarray(data.y_columns, dtype),
+        richness=jnp.asarray(problem.richness, dtype),
+        dt=jnp.asarray(training.dt, dtype),
+        weight_decay=jnp.asarray(training.weight_decay, dtype),
+        momentum=jnp.asarray(training.momentum, dtype),
+    )
+    return spec, inputs

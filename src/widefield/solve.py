@@ -1,0 +1,48 @@
+"""Infinite-width theory: `wf.solve`, one door to every solver."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .errors import require
+from .problem.activations import LINEAR
+from .problem.networks import MLP
+from .problem.problem import Problem
+from .results.result import Result
+from .solvers.mean_field import solve_mean_field
+
+SOLVERS: dict[str, Callable[..., Result]] = {
+    "mean_field": solve_mean_field,
+}
+
+# Below this richness features move less than the engine's sampling error, and the lazy limit is the better answer.
+LAZY_RICHNESS = 1e-3
+
+
+def solve(problem: Problem, method: str = "mean_field", **options: Any) -> Result:
+    """What an infinitely wide network learns.
+
+    Args:
+        method: "mean_field" (the engine, any rule), "fixed_point" (Algorithm 1 of the paper),
+            "linear" (closed algebra, linear networks), "lazy" (γ₀ → 0), or "auto".
+        options: what the solver takes: samples, seeds, seed, tolerance, accuracy, progress, …
+    """
+    allowed = ("auto", *SOLVERS)
+    require(method in allowed, "method", method, f"one of {', '.join(allowed)}")
+    require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
+    if method == "auto":
+        method = choose_method(problem)
+    solver = SOLVERS[method]
+    known = list(inspect.signature(solver).parameters)[1:]
+    for name in options:
+        require(name in known, f"option {name}", options[name], f"for method {method}: {', '.join(known)}")
+    return solver(problem, **options)
+
+
+def choose_method(problem: Problem) -> str:
+    """The method "auto" takes; the result's `method` says which."""
+    if problem.network.activation is LINEAR and isinstance(problem.network, MLP) and problem.data.outputs == 1:
+        return "linear"
+    return "lazy" if problem.richness <= LAZY_RICHNESS else "mean_field"

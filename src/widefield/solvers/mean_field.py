@@ -1,0 +1,138 @@
+"""`method="mean_field"`: the engine at N = ∞, one causal pass in time (design §3)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..engine.capacity import demand_of
+from ..engine.interpretation import Interpretation, reserved_rows
+from ..engine.prepare import make_recording, prepare
+from ..engine.program import Inputs, Spec
+from ..engine.quasi import MOST_DIRECTIONS, quasi_normals
+from ..engine.runner import Recording, Run, run
+from ..errors import NotConvergedError, require, require_integer, require_number
+from ..problem.activations import LINEAR
+from ..problem.problem import Problem
+from ..progress import make_progress
+from ..results.derived import derive
+from ..results.result import Result, make_result
+
+DEFAULT_SAMPLES = 4096
+DEFAULT_SEEDS = 4
+# Relative size of a direction that is dropped: below the sampling error, above rounding (design §3.4).
+TOLERANCES = {"float64": 1e-4, "float32": 1e-3}
+# Linear networks have no sampling error, so only the tolerance limits them.
+LINEAR_TOLERANCE = 1e-9
+MOST_SAMPLES = 2**18
+
+
+def solve_mean_field(
+    problem: Problem,
+    *,
+    samples: int | None = None,
+    seeds: int | None = None,
+    seed: int = 0,
+    tolerance: float | None = None,
+    accuracy: float | None = None,
+    extrapolate: bool = False,
+    precision: str = "float64",
+    every: int = 1,
+    record: Sequence[str] | None = None,
+    neurons: int = 1000,
+    progress: bool | None = None,
+) -> Result:
+    """Infinite width with S = `samples` particles in `seeds` independent replicates.
+
+    Args:
+        accuracy: choose samples and replicates so that the relative standard error of f and
+            of the eNTK is below this.
+        extrapolate: remove the O(1/S) bias with a second run at half the samples.
+        precision: "float64" or "float32".
+        tolerance: relative size below which a new direction is dropped.
+    """
+    require(precision in TOLERANCES, "precision", precision, "'float64' or 'float32'")
+    if samples is not None:
+        require_integer("samples", samples, 16)
+    if seeds is not None:
+        require_integer("seeds", seeds, 2)
+    require_integer("seed", seed, 0)
+    if tolerance is None:
+        linear = problem.network.activation is LINEAR
+        tolerance = LINEAR_TOLERANCE if linear and precision == "float64" else TOLERANCES[precision]
+    lowest = 1e-10 if precision == "float64" else 1e-5
+    require_number("tolerance", tolerance, f"a number in [{lowest:g}, 0.1]", at_least=lowest, at_most=0.1)
+    if accuracy is not None:
+        require_number("accuracy", accuracy, "a number in (0, 1)", above=0, at_most=1)
+        require(samples is None, "samples", samples, "None where accuracy chooses them")
+    recording = make_recording(problem, record, every, neurons)
+    spec, inputs = prepare(problem, recording, precision)
+    kind = Interpretation("mean_field", samples or DEFAULT_SAMPLES, tolerance=tolerance, dtype=precision)
+    replicates = seeds or DEFAULT_SEEDS
+    with make_progress(progress) as bar:
+
+        def once(width: int, count: int, shift: int = 0) -> Run:
+            return _run(spec, inputs, kind, recording, width, count, seed, shift, bar.update)
+
+        if accuracy is not None:
+            outcome, arrays = _until_accurate(problem, accuracy, replicates, once)
+        else:
+            outcome = once(kind.width, replicates)
+            arrays = derive(problem, outcome.arrays)
+        if extrapolate:
+            half = derive(problem, once(outcome.info["samples"] // 2, outcome.info["seeds"], shift=1).arrays)
+            arrays = {name: value if name == "h_final" else 2 * value - half[name] for name, value in arrays.items()}
+    info = outcome.info | {"extrapolated": extrapolate, "precision": precision}
+    return make_result(problem, "mean_field", arrays, steps=recording.recorded_steps, seed=seed, info=info)
+
+
+def _run(
+    spec: Spec, inputs: Inputs, kind: Interpretation, recording: Recording, samples: int, seeds: int,
+    seed: int, shift: int, report,
+) -> Run:  # fmt: skip
+    """`seeds` replicates with `samples` particles each."""
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), shift), seeds)
+    demand = demand_of(spec, inputs.x.shape[0] // spec.layout.positions)
+    most = max(reserved_rows(spec, layer) for layer in range(spec.depth))
+    directions = min(inputs.x.shape[1] + demand.gaussians + most, MOST_DIRECTIONS)
+    quasi = quasi_normals(2 * seed + shift, seeds, spec.depth, directions, samples, kind.dtype)
+    outcome = run(spec, dataclasses.replace(kind, width=samples), recording, inputs, keys, jnp.asarray(quasi), report)
+    info = dict(outcome.info)
+    info["samples"] = info.pop("width")
+    return Run(outcome.arrays, info)
+
+
+def _until_accurate(problem: Problem, accuracy: float, seeds: int, once) -> tuple[Run, dict[str, np.ndarray]]:
+    """Raise the samples until the relative standard error is below `accuracy`."""
+    samples = 1024
+    while True:
+        outcome = once(samples, seeds)
+        arrays = derive(problem, outcome.arrays)
+        error = relative_error(arrays)
+        if error <= accuracy:
+            return outcome, arrays
+        # The error falls as S^(−1/2) at worst.
+        wanted = samples * min(max((error / accuracy) ** 2, 2.0), 16.0)
+        samples = 2 ** math.ceil(math.log2(wanted))
+        if samples > MOST_SAMPLES:
+            raise NotConvergedError(
+                f"the relative error is {error:.2g} with {outcome.info['samples']} samples, above accuracy={accuracy:g}; "
+                f"raise seeds (now {seeds}) or accuracy"
+            )
+
+
+def relative_error(arrays: dict[str, np.ndarray]) -> float:
+    """Largest root-mean-square standard error of f and of the eNTK over time, relative to their size."""
+    errors = []
+    for name in ("f", "entk"):
+        if name in arrays:
+            value = arrays[name]
+            spread = value.std(0, ddof=1) / np.sqrt(len(value))
+            size = np.sqrt(np.mean(value.mean(0) ** 2))
+            errors.append(float(np.sqrt(np.mean(spread**2)) / size) if size > 0 else 0.0)
+    return max(errors)
