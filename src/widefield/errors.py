@@ -29,6 +29,11 @@ class ResultFileError(WidefieldError, OSError):
     """A result could not be read or written."""
 
 
+def one_line(error: BaseException) -> str:
+    """The message of an error of any origin, fit to stand inside one of ours."""
+    return " ".join(str(error).split())[:300]
+
+
 def require(condition: bool, argument: str, got: object, allowed: str) -> None:
     """Raise an `InputError` that names `argument`, what it was and what is allowed."""
     if not condition:

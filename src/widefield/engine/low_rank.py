@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .sources import Source, project_out
+from .sources import Source, orthonormalise, project_out
 from .wide_matrix import Answer, Ask, WideMatrix
 
 
@@ -101,9 +101,7 @@ def ask(
         """New directions, their Gaussians and their answers; rows beyond `fresh` are 0."""
         valid = (jnp.arange(count) < fresh)[:, None]
         new = jnp.where(valid, project_out(combine.T @ residual, side.asked, width), 0.0)
-        # Dropped rows get a unit Gram entry, so that the factorisation stays finite.
-        gram = new @ new.T / width + jnp.diag(1.0 - valid[:, 0].astype(new.dtype))
-        new = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(gram), new, lower=True)
+        new = orthonormalise(new, width, 1.0 - valid[:, 0].astype(new.dtype))
         gaussians = jnp.where(valid, source.draw(key, count, other.asked.shape[1], other.asked), 0.0)
         response = (new @ other.answers.T / width) @ other.asked
         return new, gaussians, gaussians + response

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..errors import InputError
+from ..errors import InputError, one_line
 from .references import load_reference
 
 Elementwise = Callable[[Array], Array]
@@ -82,7 +82,7 @@ def _from_callable(phi: Elementwise, name: str) -> Activation:
         shape = jax.eval_shape(_elementwise_derivative(phi), jax.ShapeDtypeStruct((2, 3), jnp.float64)).shape
     except Exception as error:
         raise InputError(
-            f"activation is {name}; allowed: a callable that JAX can differentiate elementwise ({error})"
+            f"activation is {name}; allowed: a callable that JAX can differentiate elementwise ({one_line(error)})"
         ) from error
     if shape != (2, 3):
         raise InputError(f"activation is {name}, which turns shape (2, 3) into {shape}; allowed: elementwise callables")

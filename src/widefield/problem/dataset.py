@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, require
 
 
-def _floats(argument: str, value: object) -> np.ndarray:
+def _floats(argument: str, value: Any) -> np.ndarray:
     try:
+        if np.iscomplexobj(value):
+            raise TypeError("complex numbers would lose their imaginary part")
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{argument} is {type(value).__name__}; allowed: an array of real numbers") from error
@@ -40,26 +43,35 @@ class Dataset:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, _floats(name, value))
-        require(self.x.ndim >= 2, "x", f"of shape {self.x.shape}", "shape (P, D), or (P, positions…, channels) for a CNN")
+        require(
+            self.x.ndim >= 2, "x", f"of shape {self.x.shape}", "shape (P, D), or (P, positions…, channels) for a CNN"
+        )
         require(0 not in self.x.shape, "x", f"of shape {self.x.shape}", "at least one point and one dimension")
         require(self.y.ndim in (1, 2), "y", f"of shape {self.y.shape}", "shape (P,) or (P, C)")
         require(0 not in self.y.shape, "y", f"of shape {self.y.shape}", "at least one point and one output")
         self._same_count("y", self.y, "x", self.x)
         if self.x_test is not None:
             same = self.x_test.ndim == self.x.ndim and self.x_test.shape[1:] == self.x.shape[1:]
-            require(same, "x_test", f"of shape {self.x_test.shape}", f"(P_test, …) with points of shape {self.x.shape[1:]}")
+            require(
+                same, "x_test", f"of shape {self.x_test.shape}", f"(P_test, …) with points of shape {self.x.shape[1:]}"
+            )
             require(len(self.x_test) > 0, "x_test", f"of shape {self.x_test.shape}", "at least one point, or None")
         if self.y_test is not None:
             require(self.x_test is not None, "y_test", "given without x_test", "y_test together with x_test")
             assert self.x_test is not None
             self._same_count("y_test", self.y_test, "x_test", self.x_test)
             same = self.y_test.shape[1:] == self.y.shape[1:]
-            require(same, "y_test", f"of shape {self.y_test.shape}", f"(P_test, …) with targets of shape {self.y.shape[1:]}")
+            require(
+                same, "y_test", f"of shape {self.y_test.shape}", f"(P_test, …) with targets of shape {self.y.shape[1:]}"
+            )
 
     @staticmethod
     def _same_count(a: str, a_value: np.ndarray, b: str, b_value: np.ndarray) -> None:
         require(
-            len(a_value) == len(b_value), a, f"of shape {a_value.shape}", f"one row per row of {b}, {len(b_value)} of them"
+            len(a_value) == len(b_value),
+            a,
+            f"of shape {a_value.shape}",
+            f"one row per row of {b}, {len(b_value)} of them",
         )
 
     @property

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..errors import InputError
+from ..errors import InputError, one_line
 from .references import load_reference
 
 PerSample = Callable[[Array, Array], Array]
@@ -98,6 +98,6 @@ def _from_callable(per_sample: PerSample, name: str) -> Loss:
         jax.eval_shape(Loss(name, summed).delta, probe, probe)
     except Exception as error:
         raise InputError(
-            f"loss is {name}; allowed: a JAX-differentiable callable of f (P, C) and y (P, C) giving (P,) ({error})"
+            f"loss is {name}; allowed: a JAX-differentiable callable of f and y (P, C) giving (P,) ({one_line(error)})"
         ) from error
     return Loss(name, summed)

@@ -38,7 +38,12 @@ class Problem:
         if isinstance(network, MLP):
             require(data.x.ndim == 2, "x", f"of shape {data.x.shape}", "shape (P, D) for an MLP")
         else:
-            require(data.x.ndim in (3, 4), "x", f"of shape {data.x.shape}", "(P, positions, channels) or (P, height, width, channels) for a CNN")
+            require(
+                data.x.ndim in (3, 4),
+                "x",
+                f"of shape {data.x.shape}",
+                "(P, positions, channels) or (P, height, width, channels) for a CNN",
+            )
         wrong = training.loss.check(data.y_columns)
         if wrong:
             raise InputError(f"y does not fit the loss {training.loss.name}; allowed: {wrong}")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, one_line
 
 
 def load_reference(argument: str, reference: str) -> Any:
@@ -19,9 +19,10 @@ def load_reference(argument: str, reference: str) -> Any:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
+    except Exception as error:  # a user's module may fail in any way while it is imported
+        reason = f"{type(error).__name__}: {one_line(error)}"
         raise InputError(
-            f"{argument} is {reference!r}, but module {module_name!r} cannot be imported ({error}); "
+            f"{argument} is {reference!r}, but module {module_name!r} cannot be imported ({reason}); "
             "allowed: module:name with a module that Python can import from here"
         ) from error
     finally:

@@ -37,7 +37,9 @@ def as_rule(value: str | Rule | type[Rule], parameters: Mapping[str, Any] | None
     known = {f.name for f in dataclasses.fields(value) if f.init}
     for name in parameters:
         if name not in known:
-            raise InputError(f"rule.{name} does not exist; {value.__name__} has: {', '.join(sorted(known)) or 'nothing'}")
+            raise InputError(
+                f"rule.{name} does not exist; {value.__name__} has: {', '.join(sorted(known)) or 'nothing'}"
+            )
     try:
         return value(**parameters)
     except TypeError as error:

@@ -1,0 +1,47 @@
+# `make demo` and `make test` are all a newcomer needs. The first command makes a virtual environment
+# in .venv and installs into it; after that, commands start at once until pyproject.toml changes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow lint bench clean
+
+help:
+	@echo "make demo    theory against networks for five learning rules, pictures in demo/"
+	@echo "make test    style, types and tests"
+	@echo "make slow    the long statistical tests"
+	@echo "make lint    style and types only"
+	@echo "make bench   the benchmarks, one after another"
+	@echo "make clean   remove what these commands made, except $(VENV)"
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "widefield needs Python 3.11 or newer; say which: make PYTHON=python3.12 …" >&2; exit 1; }
+	@echo "installing into $(VENV) (once) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(INSTALLED)
+	@$(BIN)/widefield demo
+
+test: lint
+	@$(BIN)/python -m pytest -m "not slow" -n 2
+
+slow: $(INSTALLED)
+	@$(BIN)/python -m pytest -m slow -n 2
+
+lint: $(INSTALLED)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/pyright
+
+bench: $(INSTALLED)
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean:
+	rm -rf demo dist .pytest_cache .ruff_cache .hypothesis
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,69 @@
+"""The Typer application: its commands, and what a user sees when something goes wrong."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ..errors import WidefieldError, one_line
+from .compare import compare
+from .demo import demo
+from .simulate import simulate
+from .solve import solve
+
+
+class GuardedGroup(TyperGroup):
+    """Turns every error of every command into one line on stderr; nobody is shown a traceback unasked."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except WidefieldError as error:
+            typer.echo(f"widefield: {one_line(error)}", err=True)
+            raise typer.Exit(2) from error
+        except KeyboardInterrupt as error:
+            typer.echo("widefield: stopped; files that were there before are as they were", err=True)
+            raise typer.Exit(130) from error
+        except BrokenPipeError:
+            raise  # the reader of our output left; Typer ends quietly
+        except (typer.Exit, typer.Abort, typer.TyperException):
+            raise
+        except Exception as error:
+            if ctx.params.get("debug"):
+                raise
+            hint = "this should not happen; `widefield --debug …` shows where"
+            typer.echo(f"widefield: {type(error).__name__}: {one_line(error)} ({hint})", err=True)
+            raise typer.Exit(1) from error
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"widefield {version('widefield')}")
+        raise typer.Exit()
+
+
+app = typer.Typer(cls=GuardedGroup, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+
+
+@app.callback()
+def widefield(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")] = False,
+) -> None:
+    """What very wide neural networks learn under any learning rule.
+
+    A TOML file describes the problem; `solve` gives the infinite-width answer, `simulate` trains
+    networks of a finite width, `compare` holds one against the other. Start with:
+
+        widefield demo
+    """
+
+
+for command in (demo, solve, simulate, compare):
+    app.command()(command)

@@ -1,0 +1,190 @@
+"""Data sets to start from. Each function gives a frozen `Dataset`; the same arguments give the same bits.
+
+The notation normalises by √D inside the network, so inputs here have entries of order one, |x|² ≈ D.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from .errors import InputError, require, require_integer, require_number
+from .problem.dataset import Dataset
+
+__all__ = ["GENERATORS", "digits", "npz", "random_gaussian", "sphere", "teacher_student"]
+
+
+def random_gaussian(
+    points: int, dimension: int, seed: int = 0, *, outputs: int = 1, targets: str = "signs", test_points: int = 0
+) -> Dataset:
+    """Independent N(0, 1) inputs with targets that know nothing of them.
+
+    Args:
+        targets: "signs" for ±1 with equal chance, "gaussian" for N(0, 1).
+        outputs: C; y is (P,) for one output and (P, C) for more.
+    """
+    _check_sizes(points, dimension, seed, outputs, test_points)
+    require(targets in ("signs", "gaussian"), "targets", targets, "'signs' or 'gaussian'")
+    rng = np.random.default_rng(seed)
+    total = points + test_points
+    x = rng.standard_normal((total, dimension))
+    y = rng.standard_normal((total, outputs))
+    return _split(x, np.where(y < 0, -1.0, 1.0) if targets == "signs" else y, points)
+
+
+def sphere(points: int, dimension: int, seed: int = 0, *, outputs: int = 1, test_points: int = 0) -> Dataset:
+    """Inputs spread evenly over the sphere |x|² = D, with independent targets ±1."""
+    _check_sizes(points, dimension, seed, outputs, test_points)
+    rng = np.random.default_rng(seed)
+    total = points + test_points
+    x = _on_sphere(rng.standard_normal((total, dimension)))
+    return _split(x, rng.choice([-1.0, 1.0], size=(total, outputs)), points)
+
+
+def teacher_student(
+    points: int,
+    dimension: int,
+    seed: int = 0,
+    *,
+    hidden: int = 1,
+    outputs: int = 1,
+    noise: float = 0.0,
+    signs: bool = False,
+    test_points: int = 0,
+) -> Dataset:
+    """Inputs on the sphere |x|² = D, taught by a random network y = v·tanh(Ux/√D)/√hidden + noise.
+
+    U (hidden, D) and v (C, hidden) are N(0, 1), one teacher for training and test points.
+
+    Args:
+        hidden: neurons of the teacher.
+        noise: standard deviation of Gaussian noise on training targets; test targets are clean.
+        signs: replace the targets by their signs.
+    """
+    _check_sizes(points, dimension, seed, outputs, test_points)
+    require_integer("hidden", hidden, 1)
+    require_number("noise", noise, "a number, 0 or more", at_least=0)
+    require(isinstance(signs, bool), "signs", signs, "True or False")
+    rng = np.random.default_rng(seed)
+    u, v = rng.standard_normal((hidden, dimension)), rng.standard_normal((outputs, hidden))
+    x = _on_sphere(rng.standard_normal((points + test_points, dimension)))
+    y = np.tanh(x @ u.T / np.sqrt(dimension)) @ v.T / np.sqrt(hidden)
+    y[:points] += noise * rng.standard_normal((points, outputs))
+    return _split(x, np.where(y < 0, -1.0, 1.0) if signs else y, points)
+
+
+def digits(
+    classes: Sequence[int] = (0, 1),
+    points: int = 20,
+    seed: int = 0,
+    *,
+    test_points: int = 0,
+    targets: str | None = None,
+    images: bool = False,
+) -> Dataset:
+    """Scikit-learn's 8×8 handwritten digits, the same number of each class (give or take one).
+
+    Standard scaling: one mean over all pixels of all training points is subtracted and one standard
+    deviation divides, so that |x|² ≈ D = 64 and no pixel that is nearly always dark is blown up.
+
+    Args:
+        classes: two or more different digits. With two, the first is −1 and the second +1.
+        points: training points in all; a random choice that `seed` fixes, disjoint from the test points.
+        targets: "signs" (±1, one column per class where there are more than two) or "one_hot"
+            (one column per class, as cross entropy needs it). None is "signs" for two classes, else "one_hot".
+        images: x as (P, 8, 8, 1) for a `CNN` in place of (P, 64).
+    """
+    classes = _check_classes(classes)
+    require_integer("points", points, 1)
+    require_integer("seed", seed, 0)
+    require_integer("test_points", test_points, 0)
+    targets = ("signs" if len(classes) == 2 else "one_hot") if targets is None else targets
+    require(targets in ("signs", "one_hot"), "targets", targets, "'signs', 'one_hot' or None")
+    require(isinstance(images, bool), "images", images, "True or False")
+
+    from sklearn.datasets import load_digits
+
+    bunch: dict[str, np.ndarray] = load_digits()  # type: ignore[assignment]
+    chosen = _balanced(bunch["target"], classes, points, test_points, np.random.default_rng(seed))
+    x = bunch["data"][chosen]
+    x = (x - x[:points].mean()) / x[:points].std()
+    one_hot = (bunch["target"][chosen][:, None] == np.array(classes)).astype(np.float64)
+    signs = 2 * (one_hot[:, 1:] if len(classes) == 2 else one_hot) - 1
+    return _split(x.reshape(-1, 8, 8, 1) if images else x, one_hot if targets == "one_hot" else signs, points)
+
+
+def npz(path: str | Path) -> Dataset:
+    """A NumPy .npz file with arrays `x` and `y`, and perhaps `x_test` and `y_test`."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except OSError as error:
+        raise InputError(
+            f"path is '{path}', which cannot be read ({error.strerror or error}); allowed: an .npz file"
+        ) from error
+    except Exception as error:  # a file of another kind may fail with almost any error
+        raise InputError(
+            f"path is '{path}', which is not an .npz file of plain arrays; allowed: np.savez(path, x=…, y=…)"
+        ) from error
+    for name in ("x", "y"):
+        require(name in arrays, f"the array {name} of '{path}'", "missing", "x, y and perhaps x_test, y_test")
+    for name in arrays:
+        require(name in ("x", "y", "x_test", "y_test"), f"'{path}'", f"a file with {name}", "x, y, x_test and y_test")
+    return Dataset(**arrays)
+
+
+GENERATORS: dict[str, Callable[..., Dataset]] = {
+    generator.__name__: generator for generator in (random_gaussian, sphere, teacher_student, digits, npz)
+}
+
+
+def _check_sizes(points: int, dimension: int, seed: int, outputs: int, test_points: int) -> None:
+    sizes = (("points", points, 1), ("dimension", dimension, 1), ("seed", seed, 0), ("outputs", outputs, 1))
+    for name, value, minimum in (*sizes, ("test_points", test_points, 0)):
+        require_integer(name, value, minimum)
+
+
+def _check_classes(classes: Sequence[int]) -> tuple[int, ...]:
+    allowed = "two or more different digits from 0 to 9"
+    require(isinstance(classes, (list, tuple)), "classes", classes, allowed)
+    digits = [c for c in classes if isinstance(c, (int, np.integer)) and not isinstance(c, bool) and 0 <= c <= 9]
+    require(len(set(digits)) == len(classes) >= 2, "classes", classes, allowed)
+    return tuple(int(c) for c in digits)
+
+
+def _balanced(
+    labels: np.ndarray, classes: tuple[int, ...], points: int, test_points: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Indices of `points` training and then `test_points` test points, shared evenly among the classes."""
+    parts: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    for position, digit in enumerate(classes):
+        pool = rng.permutation(np.flatnonzero(labels == digit))
+        wanted, wanted_test = (_share(n, position, len(classes)) for n in (points, test_points))
+        if wanted + wanted_test > len(pool):
+            largest = min(int(np.sum(labels == c)) for c in classes) * len(classes)
+            raise InputError(
+                f"points + test_points is {points + test_points}, but there are only {len(pool)} images of "
+                f"digit {digit}; allowed: at most {largest} for these classes"
+            )
+        parts[0].append(pool[:wanted])
+        parts[1].append(pool[wanted : wanted + wanted_test])
+    return np.concatenate([rng.permutation(np.concatenate(part)) for part in parts])
+
+
+def _share(total: int, position: int, parties: int) -> int:
+    """What the party at `position` gets when `total` is dealt out in turn."""
+    return total // parties + (position < total % parties)
+
+
+def _on_sphere(x: np.ndarray) -> np.ndarray:
+    return x * (np.sqrt(x.shape[1]) / np.linalg.norm(x, axis=1, keepdims=True))
+
+
+def _split(x: np.ndarray, y: np.ndarray, points: int) -> Dataset:
+    """The first `points` rows teach, the others test; a single output loses its axis."""
+    y = y[:, 0] if y.shape[1] == 1 else y
+    if len(x) == points:
+        return Dataset(x, y)
+    return Dataset(x[:points], y[:points], x[points:], y[points:])

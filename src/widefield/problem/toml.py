@@ -1,0 +1,233 @@
+"""A problem as a TOML file, and back, without loss.
+
+richness = 1.0
+[network]            # kind = "mlp" or "cnn", and its fields
+[rule]               # name = "fa" or "module:Name", and its parameters
+[training]
+[data]               # x, y, x_test, y_test, or kind = "sphere" and the arguments of that generator
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from ..atomic import atomic_file
+from ..errors import InputError, require
+from ..rules.lookup import RULES, as_rule, rule_name
+from ..rules.rule import Rule
+from .activations import ACTIVATIONS, Activation
+from .dataset import Dataset
+from .losses import LOSSES, Loss
+from .networks import NETWORKS, Network
+from .problem import Problem
+from .training import Training
+
+TABLES = ("richness", "network", "rule", "training", "data")
+_DATA_HEADER = "\n[data]\n"
+
+
+def read_problem(source: str | Path) -> Problem:
+    """Read a TOML file, or TOML text (which has a line break); `.npz` paths are relative to the file's folder."""
+    text, folder = _open(source)
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        where = "the TOML text" if folder is None else str(source)
+        raise InputError(f"{where} is not valid TOML: {error}") from error
+    _check_keys("the problem", content, TABLES, TABLES)
+    for name in TABLES[1:]:
+        require(isinstance(content[name], dict), name, content[name], f"a table, [{name}]")
+    return Problem(
+        data=_read_data(content["data"], folder or Path()),
+        network=_read_network(content["network"]),
+        rule=_read_rule(content["rule"]),
+        richness=content["richness"],
+        training=_read_training(content["training"]),
+    )
+
+
+def write_problem(problem: Problem, path: str | Path | None = None) -> str:
+    """The problem as TOML text with its data as arrays; also written to `path` if there is one."""
+    header = {
+        "richness": problem.richness,
+        "network": _write_network(problem.network),
+        "rule": _write_rule(problem.rule),
+        "training": _write_fields(problem.training),
+    }
+    # [data] stands last, so that `read_header` can leave it out.
+    text = tomli_w.dumps(header) + _DATA_HEADER + _write_data(problem.data)
+    if path is not None:
+        with atomic_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return text
+
+
+def read_header(text: str) -> dict[str, Any]:
+    """All but the data of a text that `write_problem` wrote, as plain values; needs no rule to be importable."""
+    return tomllib.loads(text.partition(_DATA_HEADER)[0])
+
+
+def _open(source: str | Path) -> tuple[str, Path | None]:
+    if isinstance(source, str) and "\n" in source:
+        return source, None
+    require(isinstance(source, (str, Path)), "path", source, "a TOML file, or TOML text with a line break")
+    try:
+        return Path(source).read_text(encoding="utf-8"), Path(source).parent
+    except OSError as error:
+        raise InputError(f"{source} cannot be read ({error.strerror}); allowed: a TOML file") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{source} is not text; allowed: a TOML file in UTF-8") from error
+
+
+def _check_keys(where: str, table: Mapping[str, Any], allowed: tuple[str, ...], needed: tuple[str, ...]) -> None:
+    for key in table:
+        if key not in allowed:
+            raise InputError(f"{key} is not a key of {where}; allowed: {', '.join(allowed)}")
+    for key in needed:
+        if key not in table:
+            raise InputError(f"{key} is missing in {where}; it has: {', '.join(allowed)}")
+
+
+def _call(where: str, factory: Callable[..., Any], arguments: Mapping[str, Any], extra: tuple[str, ...] = ()) -> Any:
+    """Call `factory` with keys that its signature knows; `extra` keys of the table are named in errors too."""
+    parameters = inspect.signature(factory).parameters.values()
+    known = tuple(p.name for p in parameters)
+    needed = tuple(p.name for p in parameters if p.default is inspect.Parameter.empty)
+    _check_keys(where, arguments, extra + known, needed)
+    return factory(**arguments)
+
+
+def _take(table: Mapping[str, Any], key: str, where: str, allowed: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The entry of `allowed` that `table[key]` names, and the rest of the table."""
+    rest = dict(table)
+    name = rest.pop(key, None)
+    require(isinstance(name, str) and name in allowed, f"{where}.{key}", name, f"one of {', '.join(allowed)}")
+    return allowed[name], rest
+
+
+# Data
+
+
+def _read_data(table: Mapping[str, Any], folder: Path) -> Dataset:
+    if "kind" not in table:
+        return _call("[data]", Dataset, table, ("kind",))
+    from ..datasets import GENERATORS
+
+    generator, arguments = _take(table, "kind", "data", GENERATORS)
+    if isinstance(arguments.get("path"), str):
+        arguments["path"] = folder / arguments["path"]
+    return _call(f"[data] with kind {table['kind']}", generator, arguments, ("kind",))
+
+
+def _write_data(data: Dataset) -> str:
+    # JSON's lists of numbers are TOML's, with the shortest digits that give back every bit.
+    arrays = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
+    return "".join(f"{name} = {_write_array(value)}\n" for name, value in arrays.items() if value is not None)
+
+
+def _write_array(array: np.ndarray) -> str:
+    if array.ndim == 1:
+        return json.dumps(array.tolist())
+    return "[\n" + "".join(f"  {json.dumps(row.tolist())},\n" for row in array) + "]"
+
+
+# Network and training
+
+
+def _read_network(table: Mapping[str, Any]) -> Network:
+    kind, fields = _take(table, "kind", "network", NETWORKS)
+    _check_reference("activation", fields.get("activation"))
+    return _call("[network]", kind, fields, ("kind",))
+
+
+def _write_network(network: Network) -> dict[str, Any]:
+    kind = next(name for name, kind in NETWORKS.items() if type(network) is kind)
+    return {"kind": kind, **_write_fields(network)}
+
+
+def _read_training(table: Mapping[str, Any]) -> Training:
+    _check_reference("loss", table.get("loss"))
+    return _call("[training]", Training, table)
+
+
+def _write_fields(instance: Network | Training) -> dict[str, Any]:
+    values = {f.name: getattr(instance, f.name) for f in dataclasses.fields(instance)}
+    return {name: _write_named(value) for name, value in values.items()}
+
+
+def _write_named(value: Any) -> Any:
+    if not isinstance(value, (Activation, Loss)):
+        return value
+    table = ACTIVATIONS if isinstance(value, Activation) else LOSSES
+    # A user's own object must not be read back as a built-in one of the same name.
+    taken = value.name in table and table[value.name] is not value
+    return f"<your own {value.name}>" if taken else value.name
+
+
+# Rule
+
+
+def _read_rule(table: Mapping[str, Any]) -> Rule:
+    parameters = {key: _read_parameter(key, value) for key, value in table.items() if key != "name"}
+    name = table.get("name")
+    require(isinstance(name, str), "rule.name", name, f"one of {', '.join(RULES)}, or 'module:Name' for your own")
+    _check_reference("rule", name)
+    return as_rule(table["name"], parameters)
+
+
+def _read_parameter(key: str, value: Any) -> Any:
+    """Lists become tuples (a rule is frozen), tables become rules (a rule may be made of rules)."""
+    if isinstance(value, list):
+        return tuple(_read_parameter(key, entry) for entry in value)
+    if isinstance(value, dict):
+        if "unwritable" in value:
+            raise InputError(f"rule.{key} was {value['unwritable']}, which a file cannot hold; make the rule in Python")
+        return _read_rule(value)
+    return value
+
+
+def _write_rule(rule: Rule) -> dict[str, Any]:
+    values = {f.name: getattr(rule, f.name) for f in dataclasses.fields(rule) if f.init}
+    return {"name": rule_name(rule), **{name: _write_parameter(value) for name, value in values.items()}}
+
+
+def _write_parameter(value: Any) -> Any:
+    if isinstance(value, Rule):
+        return _write_rule(value)
+    if isinstance(value, (list, tuple)):
+        return [_write_parameter(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, (bool, int, float, str)) else {"unwritable": repr(value)}
+
+
+def _check_reference(argument: str, name: object) -> None:
+    """Say why the name of something that was made in a script or a function cannot be found again."""
+    if not isinstance(name, str) or re.fullmatch(r"\w+|(?!__main__)[\w.]+:[\w.]+", name):
+        return
+    module, _, attribute = name.partition(":")
+    if module == "__main__" and re.fullmatch(r"[\w.]+", attribute):
+        import __main__
+
+        target: Any = __main__
+        for part in attribute.split("."):
+            target = getattr(target, part, None)
+        if target is not None:
+            return  # still the script or notebook that defined it
+        reason = "it was defined in a script or notebook that is not the one running now"
+    else:
+        reason = "it is a lambda or was made inside a function or an expression"
+    raise InputError(
+        f"{argument} is {name!r}, which cannot be found by name: {reason}; "
+        f"allowed: a built-in name, or 'module:Name' of a module that Python can import"
+    )

@@ -1,0 +1,76 @@
+"""How long runs say how far they are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+from .errors import InputError
+
+
+@runtime_checkable
+class Progress(Protocol):
+    """Anything with `update`; a run calls it as often as it likes, `done` of `total` being its own unit of work."""
+
+    def update(self, done: int, total: int, message: str = "") -> None: ...
+
+
+class Reporter:
+    """Passes updates on and cleans up at the end: `with make_progress(progress) as bar: bar.update(1, 10)`."""
+
+    def __init__(self, target: Progress | None = None, close: Callable[[], None] = lambda: None):
+        self._target = target
+        self._close = close
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close()
+
+    def update(self, done: int, total: int, message: str = "") -> None:
+        if self._target is not None:
+            self._target.update(done, total, message)
+
+
+class RichBar:
+    """A bar on stderr that appears at the first update and is gone at the last."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._task: Any = None
+
+    def update(self, done: int, total: int, message: str = "") -> None:
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task(message, total=total)
+        self._bar.update(self._task, completed=done, total=total, description=message)
+        if done >= total:
+            self.close()
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def make_progress(progress: bool | Progress | None) -> Reporter:
+    """True: a bar; False: silence; None: a bar if stderr is a terminal; or your own `Progress`."""
+    if progress is None:
+        progress = sys.stderr.isatty()
+    if progress is True:
+        bar = RichBar()
+        return Reporter(bar, bar.close)
+    if progress is False:
+        return Reporter()
+    if isinstance(progress, Progress):
+        return Reporter(progress)
+    raise InputError(
+        f"progress is {progress!r}; allowed: True, False, None or an object with update(done, total, message)"
+    )

@@ -1,0 +1,146 @@
+"""Pictures of one result and of two side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from matplotlib.axes import Axes
+
+from ..errors import InputError
+from .comparison import as_text, compare_numbers
+from .panels import (
+    COLOURS,
+    Picture,
+    draw_curve,
+    draw_kernel,
+    final_kernel,
+    finish_curves,
+    grid,
+    limit_of,
+    new_picture,
+)
+from .result import Result
+
+_KERNELS = {"entk": r"$K$", "phi": r"$\Phi^L$", "g_tilde": r"$\tilde G^L$"}
+_CURVES = ("loss", "test_loss")
+_ALIGNMENTS = ("entk_alignment", "phi_alignment")
+
+
+def plot_result(result: Result) -> Picture:
+    """Loss, alignments, gradient cosine and the final kernels; what the result does not hold is left out."""
+    panels: list[Callable[[Axes], None]] = []
+    if "loss" in result:
+        panels.append(partial(_losses, {"": result}))
+    elif "f" in result:
+        panels.append(partial(_outputs, result))
+    if any(name in result for name in _ALIGNMENTS):
+        panels.append(partial(_alignments, {"": result}))
+    if "gradient_cosine" in result:
+        panels.append(partial(_cosines, {"": result}))
+    panels += [partial(_kernel, result, name) for name in _KERNELS if name in result and "time" in result[name].dims]
+    if not panels:
+        raise InputError("the result holds nothing that can be drawn; allowed: results with a loss, f or kernels")
+    figure = grid(panels)
+    figure.suptitle(_title(result))
+    return figure
+
+
+def compare_results(a: Result, b: Result, names: tuple[str, str] | None = None) -> Picture:
+    """Curves in one, final kernels side by side with their difference, and the numbers of `compare_numbers`."""
+    numbers = as_text(compare_numbers(a, b))
+    names = names or _names(a, b)
+    results = dict(zip(names, (a, b), strict=True))
+    curves: list[Callable[[Axes], None]] = []
+    for draw, needed in ((_losses, _CURVES[:1]), (_alignments, _ALIGNMENTS), (_cosines, ("gradient_cosine",))):
+        if any(name in a and name in b for name in needed):
+            curves.append(partial(draw, results))
+    kernels = [name for name in _KERNELS if name in a and name in b and "time" in a[name].dims]
+    if not curves and not kernels:
+        raise InputError("a and b have nothing in common that can be drawn; allowed: results of the same problem")
+    rows = bool(curves) + len(kernels)
+    figure = new_picture(12.6, 3.4 * rows + 0.18 * (numbers.count("\n") + 3))
+    places = figure.subplots(rows, 3, squeeze=False)
+    if curves:
+        for place, panel in zip(places[0], curves, strict=False):
+            panel(place)
+        for place in places[0][len(curves) :]:
+            place.set_axis_off()
+    for row, name in zip(places[bool(curves) :], kernels, strict=True):
+        _kernel_row(figure, row, results, name)
+    figure.supxlabel(f"\n{names[0]} − {names[1]}\n{numbers}", family="monospace", size="small", ha="center")
+    return figure
+
+
+def _names(a: Result, b: Result) -> tuple[str, str]:
+    first, second = (_title(result) for result in (a, b))
+    return (first, second) if first != second else (f"A: {first}", f"B: {second}")
+
+
+def _title(result: Result) -> str:
+    width = result.info.get("width")
+    return result.method if width is None else f"{result.method}, width {width}"
+
+
+def _losses(results: dict[str, Result], axes: Axes) -> None:
+    for number, (label, result) in enumerate(results.items()):
+        for name, style in zip(_CURVES, ("-", ":"), strict=True):
+            if name in result:
+                text = " ".join(part for part in (label, "test" if name == "test_loss" else "") if part) or "training"
+                draw_curve(axes, result, name, color=COLOURS[number], linestyle=style, label=text)
+    finish_curves(axes, "loss, summed over points", log=True, legend=len(axes.lines) > 1)
+
+
+def _outputs(result: Result, axes: Axes) -> None:
+    f = result["f"]
+    axes.plot(result["time"].values, f.values.reshape(f.sizes["time"], -1), color=COLOURS[0], alpha=0.6, linewidth=1)
+    finish_curves(axes, r"outputs $f_\mu$", legend=False)
+
+
+def _alignments(results: dict[str, Result], axes: Axes) -> None:
+    for number, result in enumerate(results.values()):
+        if "entk_alignment" in result:
+            colour = _colour(number, 0, results)
+            draw_curve(axes, result, "entk_alignment", color=colour, label="$K$" if number == 0 else None)
+        if "phi_alignment" in result:
+            _layers(axes, results, number, "phi_alignment", r"\Phi", offset=1)
+    finish_curves(axes, r"alignment with $yy^\top$")
+
+
+def _cosines(results: dict[str, Result], axes: Axes) -> None:
+    for number in range(len(results)):
+        _layers(axes, results, number, "gradient_cosine", r"\ell=", offset=0)
+    finish_curves(axes, r"cosine of $g$ and $\tilde g$")
+
+
+def _layers(axes: Axes, results: dict[str, Result], number: int, name: str, symbol: str, offset: int) -> None:
+    """One curve per layer. Colour tells layers apart, or, where there are two results, the results (style: layers)."""
+    result = list(results.values())[number]
+    for position, layer in enumerate(result["layer"].values):
+        text = f"${symbol}{layer}$" if symbol.endswith("=") else f"${symbol}^{{{layer}}}$"
+        style = "-" if len(results) == 1 else ("--", ":", "-.")[position % 3]
+        colour = _colour(number, position + offset, results)
+        draw_curve(
+            axes, result, name, layer=position, color=colour, linestyle=style, label=text if number == 0 else None
+        )
+
+
+def _colour(number: int, position: int, results: dict[str, Result]) -> str:
+    return COLOURS[(position if len(results) == 1 else number) % len(COLOURS)]
+
+
+def _kernel(result: Result, name: str, axes: Axes) -> None:
+    kernel = final_kernel(result, name)
+    image = draw_kernel(axes, kernel, f"final {_KERNELS[name]}", limit_of(kernel))
+    axes.figure.colorbar(image, ax=axes, shrink=0.85)
+
+
+def _kernel_row(figure: Picture, row: list[Axes], results: dict[str, Result], name: str) -> None:
+    kernels = [final_kernel(result, name) for result in results.values()]
+    limit = limit_of(*kernels)
+    for axes, kernel, label in zip(row, kernels, results, strict=False):
+        image = draw_kernel(axes, kernel, f"final {_KERNELS[name]}, {label}", limit)
+    figure.colorbar(image, ax=list(row[:2]), shrink=0.85)
+    gap = kernels[0] - kernels[1]
+    image = draw_kernel(row[2], gap, f"difference of {_KERNELS[name]}", limit_of(gap))
+    figure.colorbar(image, ax=row[2], shrink=0.85)

@@ -1,0 +1,52 @@
+"""What several test files share."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import widefield as wf
+from widefield.results.result import Result, make_result
+
+
+@pytest.fixture
+def problem() -> wf.Problem:
+    return wf.Problem(
+        data=wf.datasets.sphere(points=4, dimension=3, seed=1, test_points=2),
+        network=wf.MLP(depth=2, activation="tanh"),
+        rule=wf.rules.FA(rho=0.5),
+        richness=1.0,
+        training=wf.Training(steps=3, dt=0.1),
+    )
+
+
+@pytest.fixture
+def fake_result() -> Callable[..., Result]:
+    """Makes a result full of random numbers, with every variable that a run records."""
+
+    def make(problem: wf.Problem, seed: int = 0, method: str = "simulate", runs: int = 3, **info: object) -> Result:
+        rng = np.random.default_rng(seed)
+        times, depth, points = problem.training.steps + 1, problem.network.depth, problem.data.points
+        outputs, tests = problem.data.outputs, problem.data.test_points
+        kernel = (points, points)
+        shapes = {
+            "f": (times, points, outputs),
+            "delta": (times, points, outputs),
+            "loss": (times,),
+            "entk": (times, *kernel, outputs, outputs),
+            "phi": (times, depth, *kernel),
+            "g": (times, depth, *kernel, outputs, outputs),
+            "g_tilde": (times, depth, *kernel, outputs, outputs),
+            "g_tilde_tilde": (times, depth, *kernel, outputs, outputs),
+            "entk_alignment": (times,),
+            "phi_alignment": (times, depth),
+            "gradient_cosine": (times, depth),
+            "h_final": (depth, points, 50),
+        }
+        if tests:
+            shapes["f_test"] = (times, tests, outputs)
+            shapes["test_loss"] = (times,)
+        arrays = {name: rng.uniform(0.1, 1.0, (runs, *shape)) for name, shape in shapes.items()}
+        return make_result(problem, method, arrays, steps=np.arange(times), seed=seed, info=info)
+
+    return make

@@ -1,0 +1,259 @@
+import os
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+
+import widefield as wf
+from widefield.errors import InputError, ResultFileError
+from widefield.results.comparison import compare_numbers
+from widefield.results.files import check_writable
+from widefield.results.overview import Pair, overview_curves, overview_kernels
+from widefield.results.panels import final_kernel, save_picture
+from widefield.results.pictures import compare_results
+from widefield.results.result import Result, make_result
+from widefield.results.summary import with_error
+
+
+def several_outputs(problem):
+    data = wf.datasets.sphere(4, 3, outputs=2)
+    return wf.Problem(data, problem.network, problem.rule, problem.richness, problem.training)
+
+
+# Files
+
+
+def test_save_then_load_is_the_identity(tmp_path, problem, fake_result):
+    for number, asked in enumerate((problem, several_outputs(problem))):
+        result = fake_result(asked, width=100, seconds=1.5)
+        path = tmp_path / f"{number}.nc"
+        result.save(path)
+        back = wf.load(path)
+        xr.testing.assert_identical(back.dataset, result.dataset)
+        assert set(back.dataset.attrs) == {"problem", "method", "versions", "info", "seed"}
+        assert back.problem == asked
+        assert back.info == {"width": 100, "seconds": 1.5}
+        assert os.listdir(tmp_path) == [f"{n}.nc" for n in range(number + 1)] or number
+
+
+def test_a_problem_of_megabytes_fits_into_the_file(tmp_path, problem):
+    # HDF5 keeps plain attributes below 64 kB.
+    data = wf.datasets.random_gaussian(200, 300)
+    large = wf.Problem(data, problem.network, "gd", 1.0, problem.training)
+    result = make_result(large, "test", exact={"loss": np.ones(4)}, steps=np.arange(4))
+    result.save(tmp_path / "large.nc")
+    assert wf.load(tmp_path / "large.nc").problem == large
+
+
+def test_a_failing_save_leaves_the_old_file_and_nothing_else(tmp_path, problem, fake_result, monkeypatch):
+    path = tmp_path / "result.nc"
+    fake_result(problem).save(path)
+    before = path.read_bytes()
+
+    def fail_half_way(self, target, **_):
+        target.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", fail_half_way)
+    with pytest.raises(ResultFileError, match="No space left"):
+        fake_result(problem, seed=1).save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["result.nc"]
+
+
+def test_places_that_cannot_be_written_are_found_out_beforehand(tmp_path, monkeypatch):
+    with pytest.raises(ResultFileError, match="no folder"):
+        check_writable(tmp_path / "none" / "a.nc")
+    with pytest.raises(ResultFileError, match="it is a folder"):
+        check_writable(tmp_path)
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    check_writable(tmp_path / "a.nc")
+    assert os.listdir(tmp_path) == []
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(ResultFileError, match="Permission denied"):
+        check_writable(tmp_path / "a.nc")
+
+
+def test_damaged_foreign_and_missing_files_give_one_line(tmp_path, problem, fake_result):
+    good = tmp_path / "good.nc"
+    fake_result(problem).save(good)
+    (tmp_path / "empty.nc").write_bytes(b"")
+    (tmp_path / "text.nc").write_text("hello")
+    (tmp_path / "cut.nc").write_bytes(good.read_bytes()[:3000])
+    xr.Dataset({"temperature": ("day", np.ones(3))}).to_netcdf(tmp_path / "foreign.nc", engine="h5netcdf")
+    for name in ("none", "empty", "text", "cut", "foreign"):
+        with pytest.raises(ResultFileError, match=name) as caught:
+            wf.load(tmp_path / f"{name}.nc")
+        assert "\n" not in str(caught.value)
+
+
+def test_a_link_stays_a_link(tmp_path, problem, fake_result):
+    (tmp_path / "link.nc").symlink_to(tmp_path / "target.nc")
+    fake_result(problem).save(tmp_path / "link.nc")
+    assert (tmp_path / "link.nc").is_symlink()
+    assert wf.load(tmp_path / "target.nc").problem == problem
+
+
+# Summary
+
+
+def test_summary_tells_the_problem_and_the_numbers(problem, fake_result):
+    result = fake_result(problem, width=123)
+    text = result.summary()
+    assert repr(result) == text
+    for part in ("simulate", "MLP, 2 hidden layers, tanh", "fa (rho 0.5)", "4 points, 2 test points", "3 steps of 0.1"):
+        assert part in text
+    for part in ("squared loss", "width 123", "seed 0", "loss", "Φ with yyᵀ, layer 2", "gradient cosine, layer 1", "±"):
+        assert part in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+    html = result._repr_html_()
+    assert html.count("<table>") == html.count("</table>") == 2
+    assert "MLP, 2 hidden layers, tanh" in html
+
+
+def test_summary_works_where_the_rule_cannot_be_found_again(tmp_path, problem, fake_result):
+    asked = wf.Problem(problem.data, wf.MLP(1, lambda h: h**2), "gd", 1.0, problem.training)
+    fake_result(asked).save(tmp_path / "own.nc")
+    back = wf.load(tmp_path / "own.nc")
+    assert "<lambda>" in back.summary()
+    assert "&lt;lambda&gt;" in back._repr_html_()
+    assert isinstance(back.plot(), Figure)
+    with pytest.raises(InputError, match="cannot be found by name"):
+        _ = back.problem
+
+
+def test_summary_of_a_result_that_holds_little(problem):
+    result = make_result(problem, "lazy", exact={"f": np.zeros((4, 4, 1))}, steps=np.arange(4))
+    assert "lazy" in result.summary()
+    assert isinstance(result.plot(), Figure)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (0.01234, 0.00041, "0.01234 ± 0.00041"),
+        (12.3, 1.5, "12.3 ± 1.5"),
+        (1234.0, 56.0, "1234 ± 56"),
+        (0.5, 0.0, "0.5"),
+        (0.5, float("nan"), "0.5"),
+        (3e-12, 1e-13, "3e-12 ± 1e-13"),
+    ],
+)
+def test_numbers_are_shown_to_the_digit_their_error_allows(value, error, text):
+    assert with_error(value, error) == text
+
+
+# Comparison
+
+
+def shifted(result: Result, name: str, by: float) -> Result:
+    return Result(result.dataset.assign({name: result[name] + by}).assign_attrs(result.dataset.attrs))
+
+
+def test_comparison_of_a_result_with_itself_is_zero(problem, fake_result):
+    result = fake_result(problem)
+    rows = compare_numbers(result, result)
+    assert [row.variable for row in rows] == [n for n in result.dataset if not n.endswith("_se") and n != "h_final"]
+    assert all(row.largest == row.rms == row.relative == row.largest_in_errors == 0 for row in rows)
+
+
+def test_comparison_gives_the_deviation_that_was_put_in(problem, fake_result):
+    result = fake_result(problem)
+    row = next(r for r in compare_numbers(shifted(result, "loss", 0.25), result) if r.variable == "loss")
+    assert row.largest == pytest.approx(0.25)
+    assert row.rms == pytest.approx(0.25)
+    assert row.relative == pytest.approx(0.25 / np.sqrt(np.mean(result["loss"] ** 2)))
+    # Both carry the same standard error, so the combined one is √2 of it.
+    assert row.largest_in_errors == pytest.approx(0.25 / (np.sqrt(2) * float(result["loss_se"].min())))
+    assert row.rms_in_errors == pytest.approx(np.sqrt(np.mean((0.25 / (np.sqrt(2) * result["loss_se"].values)) ** 2)))
+
+
+def test_comparison_without_errors_and_at_common_times_only(problem, fake_result):
+    dense = fake_result(problem)
+    sparse = Result(dense.dataset.isel(time=[0, 2]).drop_vars([n for n in dense.dataset if str(n).endswith("_se")]))
+    rows = {row.variable: row for row in compare_numbers(sparse, sparse)}
+    assert np.isnan(rows["loss"].largest_in_errors)
+    assert {row.variable: row.largest for row in compare_numbers(dense, sparse)} == dict.fromkeys(rows, 0.0)
+
+
+def test_results_on_different_data_cannot_be_compared(problem, fake_result):
+    other = wf.Problem(wf.datasets.sphere(6, 3), problem.network, "gd", 1.0, problem.training)
+    with pytest.raises(InputError, match="sample"):
+        compare_numbers(fake_result(problem), fake_result(other))
+    with pytest.raises(InputError, match="in a and"):
+        compare_results(fake_result(problem), fake_result(other))
+    with pytest.raises(InputError, match="outputs"):
+        compare_numbers(fake_result(problem), fake_result(several_outputs(problem)))
+
+
+# Pictures
+
+
+def test_pictures_are_drawn_and_use_no_global_state(tmp_path, problem, fake_result):
+    import matplotlib.pyplot as plt
+
+    a, b = fake_result(problem, width=10), fake_result(problem, seed=1, width=20)
+    assert a.plot()._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    assert compare_results(a, b)._repr_png_().startswith(b"\x89PNG")
+    more = fake_result(several_outputs(problem))
+    assert len(compare_results(more, more).axes) >= 12
+    assert more.plot().axes
+    assert plt.get_fignums() == []
+
+
+def test_plot_shows_the_numbers(problem, fake_result):
+    result = fake_result(problem)
+    figure = result.plot()
+    loss, alignment, cosine = figure.axes[:3]
+    np.testing.assert_array_equal(loss.lines[0].get_ydata(), result["loss"].values)
+    np.testing.assert_array_equal(alignment.lines[0].get_ydata(), result["entk_alignment"].values)
+    np.testing.assert_array_equal(alignment.lines[2].get_ydata(), result["phi_alignment"].sel(layer=2).values)
+    np.testing.assert_array_equal(cosine.lines[1].get_ydata(), result["gradient_cosine"].sel(layer=2).values)
+    kernels = [np.asarray(axes.images[0].get_array()) for axes in figure.axes if axes.images]
+    np.testing.assert_array_equal(kernels[0], result["entk"].isel(time=-1).values)
+    np.testing.assert_array_equal(kernels[1], result["phi"].isel(time=-1).sel(layer=2).values)
+    assert all(axes.get_xlabel() and axes.get_ylabel() for axes in (loss, alignment, cosine))
+    assert loss.collections, "the error band is missing"
+
+
+def test_comparison_shows_the_difference_of_the_kernels(problem, fake_result):
+    a, b = fake_result(problem), fake_result(problem, seed=1)
+    images = [np.asarray(axes.images[0].get_array()) for axes in compare_results(a, b).axes if axes.images]
+    np.testing.assert_allclose(images[2], (a["entk"] - b["entk"]).isel(time=-1).values)
+
+
+def test_comparison_shows_the_numbers(problem, fake_result):
+    a, b = fake_result(problem), fake_result(problem, seed=1)
+    shown = compare_results(a, b).get_supxlabel()
+    for row in compare_numbers(a, b):
+        assert re.search(rf"{row.variable} +{re.escape(f'{row.largest:.3g}')} ", shown)
+
+
+def test_overviews_hold_every_problem(problem, fake_result):
+    pairs = {name: Pair(fake_result(problem, seed), fake_result(problem, seed + 9)) for seed, name in enumerate("AB")}
+    curves, kernels = overview_curves(pairs), overview_kernels(pairs)
+    assert len(curves.axes[0].lines) == 2 * 2 + 1
+    assert sum(bool(axes.images) for axes in kernels.axes) == 2 * 4
+
+
+def test_kernels_of_several_outputs_are_drawn_as_their_mean(problem, fake_result):
+    result = fake_result(several_outputs(problem))
+    both = result["g_tilde"].isel(time=-1, layer=-1)
+    mean = (both.isel(output=0, output_=0) + both.isel(output=1, output_=1)) / 2
+    np.testing.assert_allclose(final_kernel(result, "g_tilde"), mean.values)
+    assert len(overview_curves({"one": Pair(result, result)}).axes[2].lines) == 2
+
+
+def test_saving_a_picture_checks_the_ending(tmp_path, problem, fake_result):
+    figure = fake_result(problem).plot()
+    for ending in ("pdf", "svg"):
+        save_picture(figure, tmp_path / f"page.{ending}")
+        assert (tmp_path / f"page.{ending}").stat().st_size > 1000
+    with pytest.raises(InputError, match="png"):
+        save_picture(figure, tmp_path / "page.doc")
+    assert len(os.listdir(tmp_path)) == 2
