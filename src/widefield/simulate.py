@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import jax
-import jax.numpy as jnp
 
 from .engine.interpretation import Interpretation
 from .engine.prepare import make_recording, prepare
@@ -57,9 +56,8 @@ def simulate(
         engine = cheaper_engine(spec, width, problem.training.steps)
     kind = Interpretation(engine, width, tolerance=tolerance)
     keys = jax.random.split(jax.random.key(seed), seeds)
-    quasi = jnp.zeros((seeds, spec.depth, 0, width))
     with make_progress(progress) as bar:
-        outcome = run(spec, kind, recording, inputs, keys, quasi, bar.update)
+        outcome = run(spec, kind, recording, inputs, keys, None, bar.update)
     arrays = derive(problem, outcome.arrays)
     return make_result(
         problem, f"simulate/{engine}", arrays, steps=recording.recorded_steps, seed=seed, info=outcome.info

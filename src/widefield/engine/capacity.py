@@ -67,7 +67,7 @@ def has_room(state: State, demand: Demand) -> Array:
 
 
 def ranks(state: State) -> tuple[Array, Array]:
-    """Largest rank of a matrix and largest number of Gaussian directions of a population, per run."""
+    """Largest rank of a matrix and largest number of Gaussian directions of a population."""
     sides = [s.rank for m in [*state.matrices, *state.feedbacks] if isinstance(m, LowRank)
              for s in (m.forward_side, m.backward_side)]  # fmt: skip
     counts = [s.count for s in state.sources if isinstance(s, Matched)]
@@ -79,19 +79,19 @@ def _largest(values: list[Array], none: Array) -> Array:
     return jnp.max(jnp.stack([none, *values]), axis=0)
 
 
-def grown(kind: Interpretation, state: State, demand: Demand) -> Interpretation:
-    """The next bucket: twice of whatever a run lacks; each bucket is compiled anew."""
-    rank, count = (int(jnp.max(r)) for r in ranks(state))
-    larger = dict(rank=kind.rank, directions=kind.directions)
+def grown(kind: Interpretation, largest: tuple[int, int], demand: Demand) -> Interpretation:
+    """The next bucket, for the `ranks` that a run has: half as much again; each bucket is compiled anew."""
+    rank, count = largest
+    larger = {"rank": kind.rank, "directions": kind.directions}
     if rank + max(demand.forward, demand.backward) > kind.rank:
-        larger["rank"] = _rounded(kind.rank + max(kind.rank, demand.forward, demand.backward))
+        larger["rank"] = _rounded(kind.rank + max(kind.rank // 2, demand.forward, demand.backward))
     if kind.kind == "mean_field" and count + demand.gaussians > kind.directions:
-        larger["directions"] = _rounded(kind.directions + max(kind.directions, demand.gaussians))
+        larger["directions"] = _rounded(kind.directions + max(kind.directions // 2, demand.gaussians))
     return dataclasses.replace(kind, **larger)
 
 
 def enlarge(state: State, kind: Interpretation) -> State:
-    """`state` (with a leading axis over runs) in the shapes of the larger `kind`."""
+    """`state` in the shapes of the larger `kind`."""
 
     def rows(array: Array, size: int, axis: int = -2) -> Array:
         widths = [(0, 0)] * array.ndim

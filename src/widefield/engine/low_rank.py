@@ -6,7 +6,7 @@ limit (with a `Matched` one). Memory O(N·rank), cost O(N·rank·k) per question
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import equinox as eqx
@@ -97,24 +97,37 @@ def ask(
     fresh = jnp.sum(share > tolerance**2, dtype=side.rank.dtype)
     combine = vectors / jnp.sqrt(jnp.where(share > 0, share, 1.0))
 
-    def extend() -> tuple[Array, Array, Array]:
-        """New directions, their Gaussians and their answers; rows beyond `fresh` are 0."""
-        valid = (jnp.arange(count) < fresh)[:, None]
-        new = jnp.where(valid, project_out(combine.T @ residual, side.asked, width), 0.0)
-        new = orthonormalise(new, width, 1.0 - valid[:, 0].astype(new.dtype))
-        gaussians = jnp.where(valid, source.draw(key, count, other.asked.shape[1], other.asked), 0.0)
-        response = (new @ other.answers.T / width) @ other.asked
-        return new, gaussians, gaussians + response
+    def extend(block: int) -> Callable[[], tuple[Array, Array, Array]]:
+        """New directions, their Gaussians and their answers, `block` at most; rows beyond `fresh` are 0."""
 
-    def nothing() -> tuple[Array, Array, Array]:
-        answered = jnp.zeros((count, other.asked.shape[1]), rows.dtype)
-        return jnp.zeros_like(rows), answered, answered
+        def branch() -> tuple[Array, Array, Array]:
+            answered = other.asked.shape[1]
+            if block == 0:
+                return jnp.zeros_like(rows), *(2 * [jnp.zeros((count, answered), rows.dtype)])
+            valid = (jnp.arange(block) < fresh)[:, None]
+            new = jnp.where(valid, project_out(combine[:, :block].T @ residual, side.asked, width), 0.0)
+            new = orthonormalise(new, width, 1.0 - valid[:, 0].astype(new.dtype))
+            gaussians = jnp.where(valid, source.draw(key, block, answered, other.asked), 0.0)
+            response = (new @ other.answers.T / width) @ other.asked
+            pad = ((0, count - block), (0, 0))
+            return jnp.pad(new, pad), jnp.pad(gaussians, pad), jnp.pad(gaussians + response, pad)
 
-    # Once the rank has settled most questions bring nothing new.
-    new, gaussians, answers = jax.lax.cond(fresh > 0, extend, nothing)
+        return branch
+
+    sizes = block_sizes(count)
+    which = jnp.searchsorted(jnp.asarray(sizes), fresh)
+    new, gaussians, answers = jax.lax.switch(which, [extend(block) for block in sizes])
     at = (jnp.zeros_like(side.rank), side.rank)
     coefficients = jax.lax.dynamic_update_slice(known, residual @ new.T / width, at)
     return side.put(new, answers, fresh), source.take(gaussians, fresh), coefficients * size[:, None]
+
+
+def block_sizes(count: int) -> list[int]:
+    """How many new directions a question is compiled for: none, a few, or as many as it has rows.
+
+    Once the rank has settled a step brings few new directions, and work on all `count` rows would be wasted.
+    """
+    return sorted({0, -(-count // 4), count})
 
 
 def make_low_rank(out: int, inside: int, width: int, capacity: int, dtype, tolerance: float, velocity: bool) -> LowRank:

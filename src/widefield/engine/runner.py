@@ -50,21 +50,15 @@ def _measure(spec: Spec, recording: Recording, inputs: Inputs, fields) -> dict[s
 
 
 @partial(jax.jit, static_argnames=("spec", "kind"))
-def _start(spec: Spec, kind: Interpretation, inputs: Inputs, keys: Array, quasi: Array) -> State:
-    return jax.lax.map(lambda seed: initialise(spec, kind, inputs, *seed), (keys, quasi))
+def _start(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, quasi: Array) -> State:
+    return initialise(spec, kind, inputs, key, quasi)
 
 
 @partial(jax.jit, static_argnames=("spec", "recording", "demand"), donate_argnums=(4, 5))
 def _advance(
-    spec: Spec,
-    recording: Recording,
-    demand: Demand,
-    inputs: Inputs,
-    states: State,
-    records: dict[str, Array],
-    until: Array,
-) -> tuple[State, dict[str, Array], Array, tuple[Array, Array]]:
-    """Every seed as far as `until`, or to where its buffers are full or its numbers are not finite."""
+    spec: Spec, recording: Recording, demand: Demand, inputs: Inputs, state: State, records: dict[str, Array], until: Array
+) -> tuple[State, dict[str, Array], tuple[Array, Array, tuple[Array, Array]]]:
+    """As far as `until`, or to where buffers are full or numbers are not finite; with step, finite and ranks."""
 
     def go_on(carry) -> Array:
         state, _, finite = carry
@@ -79,19 +73,13 @@ def _advance(
             values = _measure(spec, recording, inputs, fields)
             return kept | {name: kept[name].at[now // recording.every].set(value) for name, value in values.items()}
 
-        kept = (
-            write(kept) if recording.every == 1 else jax.lax.cond(now % recording.every == 0, write, lambda k: k, kept)
-        )
+        kept = write(kept) if recording.every == 1 else jax.lax.cond(now % recording.every == 0, write, lambda k: k, kept)
         last = [h[:, 0, 0, : recording.neurons] for h in phi_h(fields, spec.points)]
         finite = jnp.isfinite(jnp.sum(fields.f) + sum(jnp.sum(phi**2) for phi in fields.phi))
         return state, kept | {"h_final": jnp.stack(last)}, finite
 
-    def whole(seed):
-        state, kept = seed
-        return jax.lax.while_loop(go_on, one, (state, kept, jnp.asarray(True)))
-
-    states, records, finite = jax.lax.map(whole, (states, records))
-    return states, records, finite, ranks(states)
+    state, records, finite = jax.lax.while_loop(go_on, one, (state, records, jnp.asarray(True)))
+    return state, records, (state.step, finite, ranks(state))
 
 
 def run(
@@ -100,68 +88,84 @@ def run(
     recording: Recording,
     inputs: Inputs,
     keys: Array,
-    quasi: Array,
+    quasi: np.ndarray | None,
     report: Callable[[int, int, str], None],
 ) -> Run:
-    """Train every seed to the end. Cost per step: see the interpretation of `WideMatrix`."""
+    """Train every seed to the end, one after another: one network in memory, one compilation for all.
+
+    `quasi` (seeds, L, d, N) are quasi-random normals, or None. Cost per step: see `WideMatrix`.
+    """
     samples = inputs.x.shape[0] // spec.layout.positions
     demand = demand_of(spec, samples)
     kind = first_capacity(kind, spec, samples, inputs.x.shape[1])
-    shapes = jax.eval_shape(partial(_start, spec, kind), inputs, keys, quasi)
-    records = _empty_records(spec, recording, inputs, shapes, len(keys))
-    smaller = "lower width, samples, seeds or steps, or record less often (every=)"
-    check_memory(bytes_of(shapes) + bytes_of(records), f"this run at width {kind.width}", smaller)
-    states = _start(spec, kind, inputs, keys, quasi)
     total = recording.steps + 1
-    chunk, done = 1, 0
-    while True:
-        until = min(done + chunk, total)
-        began = time.perf_counter()
-        states, records, finite, (rank, count) = _advance(
-            spec, recording, demand, inputs, states, records, jnp.asarray(until)
-        )
-        reached = np.asarray(states.step)
-        _check_finite(spec, inputs, reached, np.asarray(finite))
-        if kind.kind == "mean_field":
-            _check_particles(kind, int(np.max(count)))
-        report(int(reached.min()), total, f"training {len(keys)} runs of width {kind.width}")
-        if reached.min() >= total:
-            break
-        elapsed = time.perf_counter() - began
-        if reached.min() < until:
-            kind = grown(kind, states, demand)
-            check_memory(2 * bytes_of(states), f"this run at width {kind.width}, rank {int(np.max(rank))},",
-                         smaller + ", or raise tolerance")  # fmt: skip
-            states = enlarge(states, kind)
-        steps_done = max(int(reached.min()) - done, 1)
-        done = int(reached.min())
-        chunk = max(1, min(4 * chunk, int(SECONDS_PER_CALL * steps_done / max(elapsed, 1e-9))))
-    arrays = {name: np.asarray(value) for name, value in records.items()}
+    kept, most = [], (0, 0)
+    for number in range(len(keys)):
+        drawn = np.zeros((spec.depth, 0, kind.width), kind.dtype) if quasi is None else quasi[number]
+
+        def tell(done: int, before: int = number * total) -> None:
+            report(before + done, len(keys) * total, f"{kind.kind}, width {kind.width}, {len(keys)} runs")
+
+        records, largest = _run_one(spec, kind, recording, demand, inputs, keys[number], jnp.asarray(drawn), tell)
+        kept.append(records)
+        most = (max(most[0], largest[0]), max(most[1], largest[1]))
+    arrays = {name: np.stack([records[name] for records in kept]) for name in kept[0]}
     info = {"width": kind.width, "seeds": len(keys), "engine": kind.kind}
     if kind.kind != "dense":
-        info |= {"rank": int(np.max(rank)), "tolerance": kind.tolerance}
+        info |= {"rank": most[0], "tolerance": kind.tolerance}
     if kind.kind == "mean_field":
-        info |= {"directions": int(np.max(count))}
+        info |= {"directions": most[1]}
     return Run(arrays, info)
 
 
-def _empty_records(spec: Spec, recording: Recording, inputs: Inputs, states: Any, seeds: int) -> dict[str, Array]:
-    """Zeros in the shapes of everything that will be recorded."""
-    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), states)
-    _, fields = jax.eval_shape(partial(step, spec), inputs, one)
+def _run_one(
+    spec: Spec, kind: Interpretation, recording: Recording, demand: Demand, inputs: Inputs, key: Array, quasi: Array,
+    tell: Callable[[int], None],
+) -> tuple[dict[str, np.ndarray], tuple[int, int]]:  # fmt: skip
+    """One network from its first step to its last."""
+    shapes = jax.eval_shape(partial(_start, spec, kind), inputs, key, quasi)
+    smaller = "lower width, samples or steps, or record less often (every=)"
+    shape_of = _record_shapes(spec, recording, inputs, shapes)
+    check_memory(bytes_of(shapes) + bytes_of(shape_of), f"a run of width {kind.width}", smaller)
+    state = _start(spec, kind, inputs, key, quasi)
+    records = {name: jnp.zeros(s.shape, s.dtype) for name, s in shape_of.items()}
+    total, done, chunk = recording.steps + 1, 0, 1
+    while True:
+        until = min(done + chunk, total)
+        began = time.perf_counter()
+        state, records, status = _advance(spec, recording, demand, inputs, state, records, jnp.asarray(until))
+        reached, finite, (rank, count) = jax.device_get(status)
+        reached, largest = int(reached), (int(rank), int(count))
+        _check_finite(spec, inputs, reached, bool(finite))
+        if kind.kind == "mean_field":
+            _check_particles(kind, largest[1])
+        tell(reached)
+        if reached >= total:
+            return {name: np.asarray(value) for name, value in records.items()}, largest
+        if reached < until:
+            kind = grown(kind, largest, demand)
+            check_memory(2 * bytes_of(state), f"a run of width {kind.width} at rank {rank}", smaller + ", or raise tolerance")
+            state = enlarge(state, kind)
+        elapsed = time.perf_counter() - began
+        steps_done, done = max(reached - done, 1), reached
+        chunk = max(1, min(4 * chunk, int(SECONDS_PER_CALL * steps_done / max(elapsed, 1e-9))))
+
+
+def _record_shapes(spec: Spec, recording: Recording, inputs: Inputs, state: Any) -> dict[str, jax.ShapeDtypeStruct]:
+    """Shapes of everything that will be recorded."""
+    _, fields = jax.eval_shape(partial(step, spec), inputs, state)
     shapes = jax.eval_shape(partial(_measure, spec, recording), inputs, fields)
     times = len(recording.recorded_steps)
-    records = {name: jnp.zeros((seeds, times, *s.shape), s.dtype) for name, s in shapes.items()}
+    kept = {name: jax.ShapeDtypeStruct((times, *s.shape), s.dtype) for name, s in shapes.items()}
     neurons = min(recording.neurons, fields.h[0].shape[-1])
-    records["h_final"] = jnp.zeros((seeds, spec.depth, spec.points, neurons), fields.h[0].dtype)
-    return records
+    kept["h_final"] = jax.ShapeDtypeStruct((spec.depth, spec.points, neurons), fields.h[0].dtype)
+    return kept
 
 
-def _check_finite(spec: Spec, inputs: Inputs, reached: np.ndarray, finite: np.ndarray) -> None:
-    if not finite.all():
-        at = int(reached[~finite].min()) - 1
+def _check_finite(spec: Spec, inputs: Inputs, reached: int, finite: bool) -> None:
+    if not finite:
         raise DivergenceError(
-            f"the run diverged at step {at} (dt {float(inputs.dt):g}, richness {float(inputs.richness):g}, "
+            f"the run diverged at step {reached - 1} (dt {float(inputs.dt):g}, richness {float(inputs.richness):g}, "
             f"rule {spec.rule}); lower dt, or lower richness"
         )
 

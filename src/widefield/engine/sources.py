@@ -75,16 +75,14 @@ class Matched(Source):
     def draw(self, key: Array, rows: int, neurons: int, fields: Array) -> Array:
         # A convolution asks for `neurons` = offsets × S at once; each offset is a Gaussian of its own.
         offsets = neurons // self.width
-        raw = self._raw(key, rows * offsets, self.used)
-        raw = project_out(raw, self.basis, self.width)
-        raw = project_out(raw.reshape(rows, neurons), fields, self.width).reshape(rows * offsets, self.width)
-        # Fields are functions of the Gaussians, not in their span: the second pass restores exact orthogonality.
+        raw = self._raw(key, rows * offsets, self.used).reshape(rows, neurons)
+        raw = project_out(raw, fields, self.width).reshape(rows * offsets, self.width)
+        # The Gaussians come last: to them orthogonality is exact, which solves linear networks exactly.
         return orthonormalise(project_out(raw, self.basis, self.width), self.width).reshape(rows, neurons)
 
     def fixed(self, key: Array, rows: int, neurons: int, fields: Array) -> Array:
         raw = self._raw(key, rows, self.count * 0)
-        for basis in (self.basis, fields, self.basis):
-            raw = project_out(raw, basis, self.width)
+        raw = project_out(project_out(raw, fields, self.width), self.basis, self.width)
         return orthonormalise(raw, self.width)
 
     def take(self, gaussians: Array, count: Array) -> Matched:

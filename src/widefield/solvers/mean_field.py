@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..engine.capacity import demand_of
@@ -101,7 +100,7 @@ def _run(
     most = max(reserved_rows(spec, layer) for layer in range(spec.depth))
     directions = min(inputs.x.shape[1] + demand.gaussians + most, MOST_DIRECTIONS)
     quasi = quasi_normals(2 * seed + shift, seeds, spec.depth, directions, samples, kind.dtype)
-    outcome = run(spec, dataclasses.replace(kind, width=samples), recording, inputs, keys, jnp.asarray(quasi), report)
+    outcome = run(spec, dataclasses.replace(kind, width=samples), recording, inputs, keys, quasi, report)
     info = dict(outcome.info)
     info["samples"] = info.pop("width")
     return Run(outcome.arrays, info)
