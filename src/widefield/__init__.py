@@ -5,11 +5,11 @@ import jax as _jax
 # The one place where precision is set: kernels of rich training lose their small directions in float32.
 _jax.config.update("jax_enable_x64", True)
 
-from . import datasets, rules
-from .problem.dataset import Dataset  # noqa: E402
-from .problem.networks import CNN, MLP  # noqa: E402
-from .problem.problem import Problem  # noqa: E402
-from .problem.training import Training  # noqa: E402
+from . import datasets, exact, fluctuations, rules
+from .problem.dataset import Dataset
+from .problem.networks import CNN, MLP
+from .problem.problem import Problem
+from .problem.training import Training
 from .results.files import load_result as load
 from .results.result import Result
 from .simulate import simulate
@@ -17,4 +17,18 @@ from .solve import solve
 
 __version__ = "0.1.0"
 
-__all__ = ["CNN", "MLP", "Dataset", "Problem", "Result", "Training", "datasets", "load", "rules", "simulate", "solve"]
+__all__ = [
+    "CNN",
+    "MLP",
+    "Dataset",
+    "Problem",
+    "Result",
+    "Training",
+    "datasets",
+    "exact",
+    "fluctuations",
+    "load",
+    "rules",
+    "simulate",
+    "solve",
+]

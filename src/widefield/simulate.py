@@ -49,7 +49,7 @@ def simulate(
     require_integer("seeds", seeds, 1)
     require_integer("seed", seed, 0)
     require(engine in ENGINES, "engine", engine, f"one of {', '.join(ENGINES)}")
-    require_number("tolerance", tolerance, "a number in [1e-10, 0.1]", at_least=1e-10, at_most=0.1)
+    require_number("tolerance", tolerance, "a number in [1e-7, 0.1]", at_least=1e-7, at_most=0.1)
     recording = make_recording(problem, record, every, neurons)
     spec, inputs = prepare(problem, recording, "float64")
     if engine == "auto":
@@ -57,10 +57,15 @@ def simulate(
     kind = Interpretation(engine, width, tolerance=tolerance)
     keys = jax.random.split(jax.random.key(seed), seeds)
     with make_progress(progress) as bar:
-        outcome = run(spec, kind, recording, inputs, keys, None, bar.update)
+        outcome = run(spec, kind, recording, problem.training.steps, inputs, keys, None, bar.update)
     arrays = derive(problem, outcome.arrays)
     return make_result(
-        problem, f"simulate/{engine}", arrays, steps=recording.recorded_steps, seed=seed, info=outcome.info
+        problem,
+        f"simulate/{engine}",
+        arrays,
+        steps=recording.steps(problem.training.steps),
+        seed=seed,
+        info=outcome.info,
     )
 
 

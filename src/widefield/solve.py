@@ -7,14 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import require
-from .problem.activations import LINEAR
-from .problem.networks import MLP
 from .problem.problem import Problem
 from .results.result import Result
+from .solvers.fixed_point import solve_fixed_point
+from .solvers.linear import closes, solve_linear
 from .solvers.mean_field import solve_mean_field
 
 SOLVERS: dict[str, Callable[..., Result]] = {
     "mean_field": solve_mean_field,
+    "fixed_point": solve_fixed_point,
+    "linear": solve_linear,
 }
 
 # Below this richness features move less than the engine's sampling error, and the lazy limit is the better answer.
@@ -43,6 +45,6 @@ def solve(problem: Problem, method: str = "mean_field", **options: Any) -> Resul
 
 def choose_method(problem: Problem) -> str:
     """The method "auto" takes; the result's `method` says which."""
-    if problem.network.activation is LINEAR and isinstance(problem.network, MLP) and problem.data.outputs == 1:
+    if closes(problem):
         return "linear"
     return "lazy" if problem.richness <= LAZY_RICHNESS else "mean_field"

@@ -11,7 +11,7 @@ from jax import Array
 from .interpretation import Interpretation, reserved_rows
 from .low_rank import LowRank, Side
 from .program import Spec, State, needs_initial, needs_tilde
-from .sources import Matched
+from .sources import AHEAD, Matched, batch
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,9 @@ def demand_of(spec: Spec, samples: int) -> Demand:
         chained = needs_initial(feedback) or getattr(feedback, "learns", False)
         asks = max(asks, block * (int(spec.track_gradient) + int(chained)))
         tilde = max(tilde, block * int(needs_tilde(feedback)))
-    return Demand(forward, max(asks, tilde), forward + (asks + tilde) * spec.layout.offsets)
+    offsets = spec.layout.offsets
+    gaussians = batch(forward) + batch(asks * offsets) + batch(tilde * offsets)
+    return Demand(forward, max(asks, tilde), gaussians)
 
 
 def _rounded(rows: int) -> int:
@@ -49,7 +51,7 @@ def first_capacity(kind: Interpretation, spec: Spec, samples: int, columns: int)
     if kind.kind == "mean_field":
         gates = columns if any(spec.rule_at(layer).gated for layer in range(1, spec.depth + 1)) else 0
         fixed = max(reserved_rows(spec, layer) for layer in range(spec.depth))
-        directions = _rounded(1 + columns + gates + fixed + 4 * demand.gaussians + 64)
+        directions = _rounded(1 + 4 * AHEAD + columns + gates + fixed + 2 * demand.gaussians)
     return dataclasses.replace(kind, rank=rank, directions=directions)
 
 
@@ -62,7 +64,7 @@ def has_room(state: State, demand: Demand) -> Array:
             room &= matrix.backward_side.rank + demand.backward <= matrix.backward_side.asked.shape[0]
     for source in state.sources:
         if isinstance(source, Matched):
-            room &= source.count + demand.gaussians <= source.basis.shape[0]
+            room &= source.prepared + demand.gaussians <= source.basis.shape[0]
     return room
 
 
@@ -70,7 +72,7 @@ def ranks(state: State) -> tuple[Array, Array]:
     """Largest rank of a matrix and largest number of Gaussian directions of a population."""
     sides = [s.rank for m in [*state.matrices, *state.feedbacks] if isinstance(m, LowRank)
              for s in (m.forward_side, m.backward_side)]  # fmt: skip
-    counts = [s.count for s in state.sources if isinstance(s, Matched)]
+    counts = [s.prepared for s in state.sources if isinstance(s, Matched)]
     none = jnp.zeros_like(state.step)
     return _largest(sides, none), _largest(counts, none)
 

@@ -37,7 +37,7 @@ class Dense(WideMatrix):
             answers.append(Answer(current, initial))
         return self, source, answers
 
-    def update(self, asked: Array, teaching: Array, decay: Array, keep: Array | None) -> Dense:
+    def update(self, asked: Array, teaching: Array, decay: Array, keep: Array) -> Dense:
         change = asked.T @ (teaching / self.width)
         velocity = self.velocity
         if velocity is not None:

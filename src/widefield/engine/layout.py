@@ -49,7 +49,7 @@ class Layout:
         moved = places[:, None, :] + steps[None]
         size = np.array(self.grid)
         inside = np.all((moved >= 0) & (moved < size), axis=-1)
-        index = np.ravel_multi_index(tuple(np.moveaxis(moved % size, -1, 0)), self.grid)
+        index = np.asarray(np.ravel_multi_index(tuple(np.moveaxis(moved % size, -1, 0)), self.grid))
         return index if self.circular else np.where(inside, index, -1)
 
     def unfold(self, field: Array) -> Array:

@@ -17,6 +17,8 @@ from jax import Array
 from .sources import Source, orthonormalise, project_out
 from .wide_matrix import Answer, Ask, WideMatrix
 
+TAKEN = 0.25  # directions down to this share of the tolerance are taken along
+
 
 class Side(eqx.Module):
     """Past questions from one side: orthonormal rows `asked` and W(0)'s `answers` on the other side."""
@@ -72,7 +74,7 @@ class LowRank(WideMatrix):
             answers.append(Answer(current, part if a.initial else None))
         return replace(self, backward_side=side), source, answers
 
-    def update(self, asked: Array, teaching: Array, decay: Array, keep: Array | None) -> LowRank:
+    def update(self, asked: Array, teaching: Array, decay: Array, keep: Array) -> LowRank:
         change = asked.T @ teaching
         velocity = self.velocity
         if velocity is not None:
@@ -85,7 +87,7 @@ def ask(
 ) -> tuple[Side, Source, Array]:
     """Extend `side` so that it can answer `rows` (k, n); returns coefficients with rows ≈ coefficients·asked.
 
-    Directions whose share of a row is below `tolerance` are dropped.
+    What is left of a row is below `tolerance` of it.
     """
     count = rows.shape[0]
     size = jnp.sqrt(jnp.mean(rows**2, axis=1) * (rows.shape[1] / width))
@@ -94,32 +96,37 @@ def ask(
     residual = unit - known @ side.asked
     share, vectors = jnp.linalg.eigh(residual @ residual.T / width)
     share, vectors = share[::-1], vectors[:, ::-1]  # most variance first: it gets the best quasi-random dimension
-    fresh = jnp.sum(share > tolerance**2, dtype=side.rank.dtype)
+    # A residual below `tolerance` waits; once one is above, all that rounding lets us see are taken, so that
+    # extensions, which cost as much as an answer, are rare.
+    lowest = jnp.maximum(TAKEN * tolerance, 4 * jnp.finfo(rows.dtype).eps ** 0.5)
+    fresh = jnp.where(share[0] > tolerance**2, jnp.sum(share > lowest**2), 0).astype(side.rank.dtype)
     combine = vectors / jnp.sqrt(jnp.where(share > 0, share, 1.0))
 
-    def extend(block: int) -> Callable[[], tuple[Array, Array, Array]]:
-        """New directions, their Gaussians and their answers, `block` at most; rows beyond `fresh` are 0."""
+    offsets = other.asked.shape[1] // width
+    source = source.ready(key, count * offsets)
 
-        def branch() -> tuple[Array, Array, Array]:
-            answered = other.asked.shape[1]
+    def extend(block: int) -> Callable[[], tuple[Array, Array]]:
+        """New directions and their answers, `block` at most; rows beyond `fresh` are 0."""
+
+        def branch() -> tuple[Array, Array]:
             if block == 0:
-                return jnp.zeros_like(rows), *(2 * [jnp.zeros((count, answered), rows.dtype)])
+                return jnp.zeros_like(rows), jnp.zeros((count, other.asked.shape[1]), rows.dtype)
             valid = (jnp.arange(block) < fresh)[:, None]
             new = jnp.where(valid, project_out(combine[:, :block].T @ residual, side.asked, width), 0.0)
             new = orthonormalise(new, width, 1.0 - valid[:, 0].astype(new.dtype))
-            gaussians = jnp.where(valid, source.draw(key, block, answered, other.asked), 0.0)
+            gaussians = jnp.where(valid, source.draw(key, block, other.asked), 0.0)
             response = (new @ other.answers.T / width) @ other.asked
             pad = ((0, count - block), (0, 0))
-            return jnp.pad(new, pad), jnp.pad(gaussians, pad), jnp.pad(gaussians + response, pad)
+            return jnp.pad(new, pad), jnp.pad(gaussians + response, pad)
 
         return branch
 
     sizes = block_sizes(count)
     which = jnp.searchsorted(jnp.asarray(sizes), fresh)
-    new, gaussians, answers = jax.lax.switch(which, [extend(block) for block in sizes])
+    new, answers = jax.lax.switch(which, [extend(block) for block in sizes])
     at = (jnp.zeros_like(side.rank), side.rank)
     coefficients = jax.lax.dynamic_update_slice(known, residual @ new.T / width, at)
-    return side.put(new, answers, fresh), source.take(gaussians, fresh), coefficients * size[:, None]
+    return side.put(new, answers, fresh), source.take(fresh * offsets), coefficients * size[:, None]
 
 
 def block_sizes(count: int) -> list[int]:

@@ -23,7 +23,7 @@ def make_recording(problem: Problem, record: Sequence[str] | None, every: int, n
     known = (*KERNELS, *PARTICLES)
     for name in record:
         require(name in known, "record", name, f"names from {', '.join(known)}")
-    return Recording(frozenset(record), problem.training.steps, every, neurons)
+    return Recording(frozenset(record), every, neurons)
 
 
 def prepare(problem: Problem, recording: Recording, dtype: str) -> tuple[Spec, Inputs]:

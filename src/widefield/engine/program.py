@@ -92,7 +92,7 @@ class State(eqx.Module):
     sources: list[Source]
     velocity: tuple[Array, Array] | None  # of W⁰ and w
     previous: Any  # last step's teaching, for Adams–Bashforth
-    f_initial: Array  # (samples, C), subtracted so that f starts at 0
+    f_initial: Array  # (samples, C), f of the first step, subtracted so that f starts at 0
 
 
 class Fields(NamedTuple):
@@ -166,7 +166,7 @@ def _feedback_vector(spec: Spec, state: State, feedback: Weights) -> Array:
 def backward(
     spec: Spec, state: State, h: list[Array], phi: list[Array], delta: Array, y: Array, key: Array
 ) -> tuple[State, list[Array], list[Array], list[Array], list[Array]]:
-    """Signals, pre-gradients and true gradients (if tracked) and pseudo-gradients of the training points, layers 1 … L."""
+    """Signals, pre-gradients z and gradients g (if tracked), pseudo-gradients g̃ of the training points, per layer."""
     depth, points = spec.depth, spec.points
     phi_dot = spec.network.activation.phi_dot
     matrices, feedbacks, sources = list(state.matrices), list(state.feedbacks), list(state.sources)
@@ -214,6 +214,7 @@ def backward(
         if skip and isinstance(rule.feedback, Weights):
             g_tilde[layer] = g_tilde[layer] + g_tilde[layer + 1]
         if spec.track_gradient:
+            assert z is not None
             g[layer] = slope * z + (g[layer + 1] if skip else 0.0)
         signals[layer], zs[layer] = signal, z
     state = replace(state, matrices=matrices, feedbacks=feedbacks, sources=sources)
@@ -259,6 +260,7 @@ def _through_weights(
             mixed = mixed + jnp.sqrt(1 - rho**2) * other.initial  # type: ignore[operator]
         if feedback.learns:
             assert last is not None
+            assert last.current is not None
             mixed = last.current + matrix.scale * mixed
         signal = unrows(mixed)
     return matrix, tilde, source, z, signal
@@ -278,7 +280,9 @@ def step(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
     """One step of size dt of the dynamics of design §1; the fields are those before the update."""
     key = jax.random.fold_in(state.key, state.step)
     state, h, phi, asked = forward(spec, inputs, state, jax.random.fold_in(key, 0))
-    f = read_out(spec, inputs, state.readout, phi[-1]) - state.f_initial
+    raw = read_out(spec, inputs, state.readout, phi[-1])
+    state = replace(state, f_initial=jnp.where(state.step == 0, raw, state.f_initial))
+    f = raw - state.f_initial
     delta = spec.loss.delta(f[: spec.points], inputs.y)
     state, signals, z, g, g_tilde = backward(spec, state, h, phi, delta, inputs.y, jax.random.fold_in(key, 1))
     fields = Fields(h, phi, signals, z, g, g_tilde, [rows for rows, _ in asked], f, delta)
@@ -306,10 +310,10 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
         teaching, records, readout_change, previous = _adams_bashforth(state, teaching, records, readout_change)
 
     decay = 1.0 - inputs.dt * inputs.weight_decay
-    keep = None
+    keep = jnp.zeros_like(decay)
     if spec.momentum:
-        keep = 1.0 - inputs.dt / inputs.momentum
         share = inputs.dt / inputs.momentum
+        keep = 1.0 - share
         teaching = [share * t for t in teaching]
         readout_change = share * readout_change
     input_change = records[0].T @ teaching[0]

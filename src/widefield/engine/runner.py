@@ -20,21 +20,21 @@ from .memory import bytes_of, check_memory
 from .observables import observe, phi_h
 from .program import Inputs, Spec, State, step
 
+TIMES_BUCKET = 64
 SECONDS_PER_CALL = 0.5  # long enough to hide the call, short enough for progress and Ctrl-C
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What is kept of a run: `wanted` variables at every `every`-th of `steps`, and some neurons."""
+    """What is kept of a run: `wanted` variables at every `every`-th step, and some neurons."""
 
     wanted: frozenset[str]
-    steps: int
     every: int
     neurons: int
 
-    @property
-    def recorded_steps(self) -> np.ndarray:
-        return np.arange(0, self.steps + 1, self.every)
+    def steps(self, last: int) -> np.ndarray:
+        """The recorded ones of steps 0 … `last`."""
+        return np.arange(0, last + 1, self.every)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,13 @@ def _start(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, quasi: 
 
 @partial(jax.jit, static_argnames=("spec", "recording", "demand"), donate_argnums=(4, 5))
 def _advance(
-    spec: Spec, recording: Recording, demand: Demand, inputs: Inputs, state: State, records: dict[str, Array], until: Array
+    spec: Spec,
+    recording: Recording,
+    demand: Demand,
+    inputs: Inputs,
+    state: State,
+    records: dict[str, Array],
+    until: Array,
 ) -> tuple[State, dict[str, Array], tuple[Array, Array, tuple[Array, Array]]]:
     """As far as `until`, or to where buffers are full or numbers are not finite; with step, finite and ranks."""
 
@@ -73,7 +79,9 @@ def _advance(
             values = _measure(spec, recording, inputs, fields)
             return kept | {name: kept[name].at[now // recording.every].set(value) for name, value in values.items()}
 
-        kept = write(kept) if recording.every == 1 else jax.lax.cond(now % recording.every == 0, write, lambda k: k, kept)
+        kept = (
+            write(kept) if recording.every == 1 else jax.lax.cond(now % recording.every == 0, write, lambda k: k, kept)
+        )
         last = [h[:, 0, 0, : recording.neurons] for h in phi_h(fields, spec.points)]
         finite = jnp.isfinite(jnp.sum(fields.f) + sum(jnp.sum(phi**2) for phi in fields.phi))
         return state, kept | {"h_final": jnp.stack(last)}, finite
@@ -86,6 +94,7 @@ def run(
     spec: Spec,
     kind: Interpretation,
     recording: Recording,
+    steps: int,
     inputs: Inputs,
     keys: Array,
     quasi: np.ndarray | None,
@@ -98,7 +107,7 @@ def run(
     samples = inputs.x.shape[0] // spec.layout.positions
     demand = demand_of(spec, samples)
     kind = first_capacity(kind, spec, samples, inputs.x.shape[1])
-    total = recording.steps + 1
+    total = steps + 1
     kept, most = [], (0, 0)
     for number in range(len(keys)):
         drawn = np.zeros((spec.depth, 0, kind.width), kind.dtype) if quasi is None else quasi[number]
@@ -106,7 +115,9 @@ def run(
         def tell(done: int, before: int = number * total) -> None:
             report(before + done, len(keys) * total, f"{kind.kind}, width {kind.width}, {len(keys)} runs")
 
-        records, largest = _run_one(spec, kind, recording, demand, inputs, keys[number], jnp.asarray(drawn), tell)
+        records, largest = _run_one(
+            spec, kind, recording, steps, demand, inputs, keys[number], jnp.asarray(drawn), tell
+        )
         kept.append(records)
         most = (max(most[0], largest[0]), max(most[1], largest[1]))
     arrays = {name: np.stack([records[name] for records in kept]) for name in kept[0]}
@@ -119,17 +130,17 @@ def run(
 
 
 def _run_one(
-    spec: Spec, kind: Interpretation, recording: Recording, demand: Demand, inputs: Inputs, key: Array, quasi: Array,
-    tell: Callable[[int], None],
+    spec: Spec, kind: Interpretation, recording: Recording, steps: int, demand: Demand, inputs: Inputs, key: Array,
+    quasi: Array, tell: Callable[[int], None],
 ) -> tuple[dict[str, np.ndarray], tuple[int, int]]:  # fmt: skip
     """One network from its first step to its last."""
     shapes = jax.eval_shape(partial(_start, spec, kind), inputs, key, quasi)
     smaller = "lower width, samples or steps, or record less often (every=)"
-    shape_of = _record_shapes(spec, recording, inputs, shapes)
+    shape_of = _record_shapes(spec, recording, steps, inputs, shapes)
     check_memory(bytes_of(shapes) + bytes_of(shape_of), f"a run of width {kind.width}", smaller)
     state = _start(spec, kind, inputs, key, quasi)
     records = {name: jnp.zeros(s.shape, s.dtype) for name, s in shape_of.items()}
-    total, done, chunk = recording.steps + 1, 0, 1
+    total, done, chunk = steps + 1, 0, 1
     while True:
         until = min(done + chunk, total)
         began = time.perf_counter()
@@ -141,21 +152,28 @@ def _run_one(
             _check_particles(kind, largest[1])
         tell(reached)
         if reached >= total:
-            return {name: np.asarray(value) for name, value in records.items()}, largest
+            times = len(recording.steps(steps))
+            arrays = {name: np.asarray(value) for name, value in records.items()}
+            return {name: a if name == "h_final" else a[:times] for name, a in arrays.items()}, largest
         if reached < until:
             kind = grown(kind, largest, demand)
-            check_memory(2 * bytes_of(state), f"a run of width {kind.width} at rank {rank}", smaller + ", or raise tolerance")
+            check_memory(
+                2 * bytes_of(state), f"a run of width {kind.width} at rank {rank}", smaller + ", or raise tolerance"
+            )
             state = enlarge(state, kind)
         elapsed = time.perf_counter() - began
         steps_done, done = max(reached - done, 1), reached
         chunk = max(1, min(4 * chunk, int(SECONDS_PER_CALL * steps_done / max(elapsed, 1e-9))))
 
 
-def _record_shapes(spec: Spec, recording: Recording, inputs: Inputs, state: Any) -> dict[str, jax.ShapeDtypeStruct]:
+def _record_shapes(
+    spec: Spec, recording: Recording, steps: int, inputs: Inputs, state: Any
+) -> dict[str, jax.ShapeDtypeStruct]:
     """Shapes of everything that will be recorded."""
     _, fields = jax.eval_shape(partial(step, spec), inputs, state)
     shapes = jax.eval_shape(partial(_measure, spec, recording), inputs, fields)
-    times = len(recording.recorded_steps)
+    # In buckets, so that runs of other lengths need no other compilation.
+    times = -(-len(recording.steps(steps)) // TIMES_BUCKET) * TIMES_BUCKET
     kept = {name: jax.ShapeDtypeStruct((times, *s.shape), s.dtype) for name, s in shapes.items()}
     neurons = min(recording.neurons, fields.h[0].shape[-1])
     kept["h_final"] = jax.ShapeDtypeStruct((spec.depth, spec.points, neurons), fields.h[0].dtype)

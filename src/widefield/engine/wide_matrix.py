@@ -47,5 +47,5 @@ class WideMatrix(eqx.Module):
         """Answers to backward questions; `source` belongs to the population on the in side."""
 
     @abc.abstractmethod
-    def update(self, asked: Any, teaching: Array, decay: Array, keep: Array | None) -> WideMatrix:
-        """W/√N ← decay·W/√N + Σ_k teaching_k ⊗ asked_k/N; with `keep` through a velocity V ← keep·V + Σ_k …"""
+    def update(self, asked: Any, teaching: Array, decay: Array, keep: Array) -> WideMatrix:
+        """W/√N ← decay·W/√N + Σ_k teaching_k ⊗ asked_k/N; with momentum through a velocity V ← keep·V + Σ_k …"""

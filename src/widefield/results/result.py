@@ -120,7 +120,11 @@ def make_result(
         add(name, value, "_se")
 
     coords: dict[str, Any] = {
-        "time": ("time", np.asarray(steps) * problem.training.dt, {"long_name": "training time", "units": "steps × dt"}),
+        "time": (
+            "time",
+            np.asarray(steps) * problem.training.dt,
+            {"long_name": "training time", "units": "steps × dt"},
+        ),
         "layer": ("layer", np.arange(1, problem.network.depth + 1)),
     }
     coords.update({name: (name, np.asarray(value)) for name, value in (coordinates or {}).items()})

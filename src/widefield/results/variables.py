@@ -30,9 +30,9 @@ DIMS: dict[str, tuple[str, ...]] = {
     "response_d": ("inner_layer", "step", "step_", "sample", "sample_"),
     # Single neurons: the last preactivations of a bounded number of them, and trajectories on request.
     "h_final": ("layer", "sample", "neuron"),
-    "h_particles": ("layer", "step", "sample", "neuron"),
-    "z_particles": ("layer", "step", "sample", "neuron"),
-    "g_tilde_particles": ("layer", "step", "sample", "neuron"),
+    "h_particles": ("time", "layer", "sample", "neuron"),
+    "z_particles": ("time", "layer", "sample", "neuron"),
+    "g_tilde_particles": ("time", "layer", "sample", "neuron"),
 }
 
 DESCRIPTIONS: dict[str, str] = {

@@ -24,10 +24,10 @@ from ..results.result import Result, make_result
 
 DEFAULT_SAMPLES = 4096
 DEFAULT_SEEDS = 4
-# Relative size of a direction that is dropped: below the sampling error, above rounding (design §3.4).
-TOLERANCES = {"float64": 1e-4, "float32": 1e-3}
-# Linear networks have no sampling error, so only the tolerance limits them.
-LINEAR_TOLERANCE = 1e-9
+# Relative size of a direction that is dropped: TOLERANCE/√S stays below the sampling error, whatever S.
+TOLERANCE = 0.2
+# Smaller ones are noise: the square root of the rounding error, with a margin (design §3.4).
+LOWEST_TOLERANCE = {"float64": 1e-7, "float32": 2e-3}
 MOST_SAMPLES = 2**18
 
 
@@ -55,28 +55,28 @@ def solve_mean_field(
         precision: "float64" or "float32".
         tolerance: relative size below which a new direction is dropped.
     """
-    require(precision in TOLERANCES, "precision", precision, "'float64' or 'float32'")
+    require(precision in LOWEST_TOLERANCE, "precision", precision, "'float64' or 'float32'")
     if samples is not None:
         require_integer("samples", samples, 16)
     if seeds is not None:
         require_integer("seeds", seeds, 2)
     require_integer("seed", seed, 0)
-    if tolerance is None:
-        linear = problem.network.activation is LINEAR
-        tolerance = LINEAR_TOLERANCE if linear and precision == "float64" else TOLERANCES[precision]
-    lowest = 1e-10 if precision == "float64" else 1e-5
-    require_number("tolerance", tolerance, f"a number in [{lowest:g}, 0.1]", at_least=lowest, at_most=0.1)
+    lowest = LOWEST_TOLERANCE[precision]
+    if tolerance is not None:
+        require_number("tolerance", tolerance, f"a number in [{lowest:g}, 0.1]", at_least=lowest, at_most=0.1)
     if accuracy is not None:
         require_number("accuracy", accuracy, "a number in (0, 1)", above=0, at_most=1)
         require(samples is None, "samples", samples, "None where accuracy chooses them")
     recording = make_recording(problem, record, every, neurons)
     spec, inputs = prepare(problem, recording, precision)
-    kind = Interpretation("mean_field", samples or DEFAULT_SAMPLES, tolerance=tolerance, dtype=precision)
+    kind = Interpretation("mean_field", samples or DEFAULT_SAMPLES, dtype=precision)
     replicates = seeds or DEFAULT_SEEDS
     with make_progress(progress) as bar:
 
         def once(width: int, count: int, shift: int = 0) -> Run:
-            return _run(spec, inputs, kind, recording, width, count, seed, shift, bar.update)
+            allowed = tolerance or default_tolerance(problem, width, precision)
+            sized = dataclasses.replace(kind, width=width, tolerance=allowed)
+            return _run(spec, inputs, sized, recording, problem.training.steps, count, seed, shift, bar.update)
 
         if accuracy is not None:
             outcome, arrays = _until_accurate(problem, accuracy, replicates, once)
@@ -87,20 +87,27 @@ def solve_mean_field(
             half = derive(problem, once(outcome.info["samples"] // 2, outcome.info["seeds"], shift=1).arrays)
             arrays = {name: value if name == "h_final" else 2 * value - half[name] for name, value in arrays.items()}
     info = outcome.info | {"extrapolated": extrapolate, "precision": precision}
-    return make_result(problem, "mean_field", arrays, steps=recording.recorded_steps, seed=seed, info=info)
+    steps = recording.steps(problem.training.steps)
+    return make_result(problem, "mean_field", arrays, steps=steps, seed=seed, info=info)
+
+
+def default_tolerance(problem: Problem, samples: int, precision: str) -> float:
+    """Below the sampling error, above rounding; linear networks have no sampling error."""
+    lowest = LOWEST_TOLERANCE[precision]
+    return lowest if problem.network.activation is LINEAR else max(TOLERANCE / math.sqrt(samples), lowest)
 
 
 def _run(
-    spec: Spec, inputs: Inputs, kind: Interpretation, recording: Recording, samples: int, seeds: int,
-    seed: int, shift: int, report,
+    spec: Spec, inputs: Inputs, kind: Interpretation, recording: Recording, steps: int, seeds: int, seed: int,
+    shift: int, report,
 ) -> Run:  # fmt: skip
-    """`seeds` replicates with `samples` particles each."""
+    """`seeds` replicates."""
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), shift), seeds)
     demand = demand_of(spec, inputs.x.shape[0] // spec.layout.positions)
     most = max(reserved_rows(spec, layer) for layer in range(spec.depth))
     directions = min(inputs.x.shape[1] + demand.gaussians + most, MOST_DIRECTIONS)
-    quasi = quasi_normals(2 * seed + shift, seeds, spec.depth, directions, samples, kind.dtype)
-    outcome = run(spec, dataclasses.replace(kind, width=samples), recording, inputs, keys, quasi, report)
+    quasi = quasi_normals(2 * seed + shift, seeds, spec.depth, directions, kind.width, kind.dtype)
+    outcome = run(spec, kind, recording, steps, inputs, keys, quasi, report)
     info = dict(outcome.info)
     info["samples"] = info.pop("width")
     return Run(outcome.arrays, info)
@@ -120,7 +127,7 @@ def _until_accurate(problem: Problem, accuracy: float, seeds: int, once) -> tupl
         samples = 2 ** math.ceil(math.log2(wanted))
         if samples > MOST_SAMPLES:
             raise NotConvergedError(
-                f"the relative error is {error:.2g} with {outcome.info['samples']} samples, above accuracy={accuracy:g}; "
+                f"the relative error is {error:.2g} with {outcome.info['samples']} samples, above {accuracy:g}; "
                 f"raise seeds (now {seeds}) or accuracy"
             )
 

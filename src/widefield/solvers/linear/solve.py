@@ -1,0 +1,123 @@
+"""`method="linear"`: infinite-width training of linear networks to rounding, for every rule that is linear."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...engine.memory import check_memory
+from ...errors import InputError, require
+from ...problem.networks import MLP
+from ...problem.problem import Problem
+from ...progress import Progress, make_progress
+from ...results.derived import derive
+from ...results.result import Result, make_result
+from .coefficients import local_coefficients
+from .march import March, Trajectory
+
+
+def solve_linear(problem: Problem, *, two_time: bool = False, progress: bool | Progress | None = None) -> Result:
+    """Solve a linear MLP of any depth at infinite width, without sampling (App. E, in discrete time).
+
+    Works for every rule whose g̃ is linear in the preactivation and the signal: GD, FA, DFA, Hebb, and GLN, whose gates
+    are all 1 here. Cost O(L·(P·steps)³·C³/steps), memory O(L·(P·C·steps)²).
+
+    Args:
+        two_time: also store two-time kernels and the responses A, B, C, D (one output only).
+    """
+    _check(problem, two_time)
+    with make_progress(progress) as bar:
+        trajectory = March(problem).run(bar)
+    times = trajectory.sizes.times
+    exact = {name: value[0] for name, value in derive(problem, _recorded(trajectory)).items()}
+    coordinates: dict[str, np.ndarray] = {}
+    if two_time:
+        exact |= _two_time(trajectory)
+        coordinates = {"step": np.arange(times), "step_": np.arange(times)}
+        if problem.network.depth > 1:
+            coordinates["inner_layer"] = np.arange(1, problem.network.depth)
+    return make_result(
+        problem, "linear", exact=exact, steps=np.arange(times), info={"steps": times - 1}, coordinates=coordinates
+    )
+
+
+def closes(problem: Problem) -> bool:
+    """Whether `solve_linear` takes this problem."""
+    try:
+        _check_closure(problem)
+    except InputError:
+        return False
+    return True
+
+
+def _check(problem: Problem, two_time: bool) -> None:
+    network, data = problem.network, problem.data
+    _check_closure(problem)
+    require(isinstance(two_time, bool), "two_time", two_time, "True or False")
+    require(not (two_time and data.outputs > 1), "two_time", two_time, "False where there is more than one output")
+    entries = (problem.training.steps + 1) * data.points * data.outputs
+    # Kernels, and coefficients of two fields on two sources, or of three on four.
+    arrays = 4 + (4 if problem.rule.is_gradient else 12)
+    check_memory(8 * arrays * network.depth * entries**2, "method 'linear'", "lower steps, or use method 'mean_field'")
+
+
+def _check_closure(problem: Problem) -> None:
+    network, data = problem.network, problem.data
+    if not isinstance(network, MLP) or network.residual:
+        raise InputError(f"network is {network!r}; allowed with method 'linear': an MLP without residual connections")
+    require(network.activation.name == "linear", "activation", network.activation, "'linear' with method 'linear'")
+    start = np.zeros_like(data.y_columns)
+    error = np.asarray(problem.training.loss.delta(start, data.y_columns))  # type: ignore[arg-type]
+    for layer in range(1, network.depth + 1):
+        local_coefficients(problem.rule.at(layer, network.depth), error, data.y_columns)
+
+
+def _recorded(trajectory: Trajectory) -> dict[str, np.ndarray]:
+    """Equal-time kernels with leading axes (1, times), output axes last, and f of all points."""
+    sizes = trajectory.sizes
+    forward, backward = (sizes.times, sizes.points), (sizes.times, sizes.points, sizes.outputs)
+
+    def equal_times(name: str) -> np.ndarray:
+        kernels = [getattr(layer.kernels, name) for layer in trajectory.layers]
+        if name == "phi":
+            return np.stack([np.einsum("tmtn->tmn", k.reshape(forward * 2)) for k in kernels], axis=1)
+        return np.stack([np.einsum("tmctnd->tmncd", k.reshape(backward * 2)) for k in kernels], axis=1)
+
+    phi, g_tilde = equal_times("phi"), equal_times("g_tilde")
+    inputs = np.broadcast_to(trajectory.input_kernel[: sizes.points], (sizes.times, 1, sizes.points, sizes.points))
+    readout = np.broadcast_to(
+        np.eye(sizes.outputs), (sizes.times, 1, sizes.points, sizes.points, *(sizes.outputs,) * 2)
+    )
+    features, gradients = np.concatenate([inputs, phi], 1), np.concatenate([g_tilde, readout], 1)
+    arrays = {
+        "f": trajectory.f,
+        "entk": np.einsum("tlmn,tlmncd->tmncd", features, gradients),
+        "phi": phi,
+        "g": equal_times("g"),
+        "g_tilde": g_tilde,
+        "g_tilde_tilde": equal_times("g_tilde_tilde"),
+    }
+    return {name: value[None] for name, value in arrays.items()}
+
+
+def _two_time(trajectory: Trajectory) -> dict[str, np.ndarray]:
+    """Two-time kernels (layer, step, step_, sample, sample_), and responses of layers 1 … L−1.
+
+    Where the signal comes from the true gradient there is no v apart from r: C is 0 there, and D is B.
+    """
+    layers, sizes = trajectory.layers, trajectory.sizes
+    shape = (sizes.times, sizes.points) * 2
+
+    def unfold(matrix: np.ndarray) -> np.ndarray:
+        return matrix.reshape(shape).transpose(0, 2, 1, 3)
+
+    names = ("phi", "g", "g_tilde", "g_tilde_tilde")
+    out = {f"{name}_two_time": np.stack([unfold(getattr(x.kernels, name)) for x in layers]) for name in names}
+    if len(layers) > 1:
+        zero = np.zeros((sizes.times * sizes.points,) * 2)
+        inner, upper = layers[:-1], layers[1:]
+        out["response_a"] = np.stack([unfold(x.fields["h"]["r"]) for x in inner])
+        out["response_b"] = np.stack([unfold(x.fields["g"]["u"]) for x in upper])
+        if any("v" in x.width for x in inner):
+            out["response_c"] = np.stack([unfold(x.fields["h"].get("v", zero)) for x in inner])
+            out["response_d"] = np.stack([unfold(x.fields["g_tilde"]["u"]) for x in upper])
+    return out

@@ -1,0 +1,145 @@
+"""The engine at infinite width against exact routes, finite networks, and its own laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import widefield as wf
+from widefield.errors import InputError, TooFewSamplesError
+
+RNG = np.random.default_rng(7)
+X = RNG.normal(size=(4, 6))
+Y = np.array([1.0, -1.0, 0.5, -0.7])
+RULES = [wf.rules.GD(), wf.rules.FA(0.6), wf.rules.DFA(), wf.rules.GLN(), wf.rules.Hebb()]
+KERNELS = ("f", "entk", "phi", "g", "g_tilde", "g_tilde_tilde")
+
+
+def problem(rule="gd", depth=2, activation="tanh", richness=1.0, steps=10, dt=0.1, **training) -> wf.Problem:
+    return wf.Problem(
+        wf.Dataset(X, Y), wf.MLP(depth, activation), rule, richness, wf.Training(steps, dt, **training)
+    )
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize("depth", [1, 3])
+def test_linear_networks_are_solved_exactly(rule, depth):
+    question = problem(rule, depth, "linear")
+    theory = wf.solve(question, samples=256, seeds=2)
+    exact = wf.solve(question, method="linear")
+    for name in KERNELS:
+        np.testing.assert_allclose(theory[name], exact[name], atol=1e-8, err_msg=name)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_wide_networks_agree(rule):
+    # 6 variables of up to 500 correlated entries; t with about 10 degrees of freedom. A largest deviation of
+    # 8 standard errors has a false-alarm rate below 1 in 200 per rule, and keys are fixed.
+    question = problem(rule, 2, richness=1.5)
+    theory = wf.solve(question, samples=2048, seeds=8, seed=1)
+    networks = wf.simulate(question, width=3000, seeds=10, engine="conditioned", tolerance=1e-4)
+    for name in KERNELS:
+        error = np.sqrt(theory[name + "_se"] ** 2 + networks[name + "_se"] ** 2) + 1e-9
+        deviation = np.abs((theory[name] - networks[name]) / error)
+        assert float(deviation.max()) < 8, name
+        assert float((deviation**2).mean()) < 4, name
+
+
+def test_small_richness_is_lazy():
+    question = problem("gd", 2, richness=1e-4, steps=20)
+    theory = wf.solve(question, samples=1024, seeds=2)
+    for name in ("entk", "phi", "g"):
+        np.testing.assert_allclose(theory[name][-1], theory[name][0], atol=2e-4)
+
+
+def test_causality():
+    long = wf.solve(problem(steps=12), samples=256, seeds=2)
+    short = wf.solve(problem(steps=6), samples=256, seeds=2)
+    for name in KERNELS:
+        np.testing.assert_allclose(long[name][:7], short[name], atol=1e-10, err_msg=name)
+
+
+def test_test_points_never_teach():
+    data = wf.Dataset(X, Y, x_test=X[::-1].copy(), y_test=Y[::-1].copy())
+    question = wf.Problem(data, wf.MLP(2), "gd", 1.0, wf.Training(10, 0.1))
+    theory = wf.solve(question, samples=256, seeds=2)
+    np.testing.assert_allclose(theory["f_test"], theory["f"][:, ::-1], atol=1e-6)
+    assert "f_test_se" in theory
+    np.testing.assert_allclose(theory["test_loss"], theory["loss"], atol=1e-6)
+
+
+def test_same_seed_same_numbers():
+    first, again, other = (wf.solve(problem(), samples=256, seeds=2, seed=s) for s in (3, 3, 4))
+    np.testing.assert_array_equal(first["entk"], again["entk"])
+    assert np.abs(first["entk"] - other["entk"]).max() > 0
+
+
+def test_one_hidden_layer_fa_is_dfa():
+    fa = wf.solve(problem(wf.rules.FA(0.0), 1), samples=256, seeds=2)
+    dfa = wf.solve(problem("dfa", 1), samples=256, seeds=2)
+    np.testing.assert_allclose(fa["f"], dfa["f"], atol=1e-10)
+
+
+def test_permuting_samples_permutes_results():
+    order = np.array([2, 0, 3, 1])
+    plain = wf.solve(problem("gd", 1, "relu"), samples=256, seeds=2)
+    data = wf.Dataset(X[order], Y[order])
+    mixed = wf.solve(wf.Problem(data, wf.MLP(1, "relu"), "gd", 1.0, wf.Training(10, 0.1)), samples=256, seeds=2)
+    # Input directions are the singular vectors of x, whose signs may flip: equal in law, and to sampling error here.
+    error = np.sqrt(plain["f_se"].values[:, order] ** 2 + mixed["f_se"].values ** 2).max()
+    assert np.abs(plain["f"].values[:, order] - mixed["f"].values).max() < 10 * error
+
+
+def test_kernels_are_symmetric_and_positive():
+    theory = wf.solve(problem("gd", 2, "relu"), samples=512, seeds=2)
+    for name in ("phi", "g", "g_tilde_tilde", "entk"):
+        kernel = theory[name].values
+        np.testing.assert_allclose(kernel, np.swapaxes(kernel, -1, -2), atol=1e-10)
+        assert np.linalg.eigvalsh(kernel).min() > -1e-10
+
+
+def test_too_few_particles_is_an_error():
+    with pytest.raises(TooFewSamplesError, match="raise samples"):
+        wf.solve(problem("gd", 3, steps=40), samples=40, seeds=2, tolerance=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"samples": 3}, "samples"),
+        ({"seeds": 1}, "seeds"),
+        ({"tolerance": 1.0}, "tolerance"),
+        ({"precision": "float16"}, "precision"),
+        ({"accuracy": 0.0}, "accuracy"),
+        ({"method": "magic"}, "method"),
+        ({"sample": 10}, "sample"),
+        ({"record": ["k"]}, "record"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(InputError, match=message):
+        wf.solve(problem(), **options)
+
+
+def test_accuracy_is_reached():
+    theory = wf.solve(problem("gd", 1, steps=5), accuracy=0.02)
+    for name in ("f", "entk"):
+        assert np.sqrt((theory[name + "_se"] ** 2).mean()) <= 0.02 * np.sqrt((theory[name] ** 2).mean())
+
+
+def test_float32_stays_within_its_error_bars():
+    single = wf.solve(problem(), samples=1024, seeds=4, precision="float32")
+    double = wf.solve(problem(), samples=1024, seeds=4, seed=9)
+    error = np.sqrt(single["entk_se"] ** 2 + double["entk_se"] ** 2)
+    assert float((((single["entk"] - double["entk"]) / error) ** 2).mean()) < 4
+
+
+def test_second_order_integrator():
+    # Gradient flow by a fine Euler run; halving dt divides the error of ab2 by about 4, that of Euler by 2.
+    def final(steps, integrator):
+        question = problem("gd", 2, "linear", steps=steps, dt=1.0 / steps, integrator=integrator)
+        return wf.solve(question, samples=256, seeds=2)["f"].values[-1]
+
+    coarse, fine, finest = (final(n, "ab2") for n in (10, 20, 40))
+    order = np.log2(np.abs(coarse - fine).max() / np.abs(fine - finest).max())
+    assert order > 1.7
