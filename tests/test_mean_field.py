@@ -45,11 +45,16 @@ def test_wide_networks_agree(rule):
         assert float((deviation**2).mean()) < 4, name
 
 
-def test_small_richness_is_lazy():
-    question = problem("gd", 2, richness=1e-4, steps=20)
-    theory = wf.solve(question, samples=1024, seeds=2)
-    for name in ("entk", "phi", "g"):
-        np.testing.assert_allclose(theory[name][-1], theory[name][0], atol=2e-4)
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_small_richness_is_lazy(rule):
+    # The lazy limit differs by O(γ₀) = 1e-3, the engine by its error bars: 6 of them with 7 degrees of freedom
+    # for 40 correlated entries have a false-alarm rate below 1 in 100 per rule; keys are fixed.
+    question = problem(rule, 2, richness=1e-3, steps=10)
+    theory = wf.solve(question, samples=1024, seeds=8)
+    lazy = wf.solve(question, method="lazy")
+    for name in ("f", "entk", "phi", "g"):
+        deviation = np.abs(theory[name] - lazy[name])
+        assert np.all(deviation < 6 * theory[name + "_se"] + 5e-3), name
 
 
 def test_causality():

@@ -17,7 +17,9 @@ from .results.derived import derive
 from .results.result import Result, make_result
 
 ENGINES = ("auto", "dense", "conditioned")
-CONDITIONED_TOLERANCE = 1e-6
+# Far below the fluctuations of any network; scaled by γ₀, by which features move, down to what rounding allows.
+CONDITIONED_TOLERANCE = 1e-5
+LOWEST_TOLERANCE = 1e-7
 
 
 def simulate(
@@ -30,7 +32,7 @@ def simulate(
     every: int = 1,
     record: Sequence[str] | None = None,
     neurons: int = 1000,
-    tolerance: float = CONDITIONED_TOLERANCE,
+    tolerance: float | None = None,
     progress: bool | None = None,
 ) -> Result:
     """Train `seeds` networks of `width` neurons per hidden layer; mean and standard error over them.
@@ -49,7 +51,9 @@ def simulate(
     require_integer("seeds", seeds, 1)
     require_integer("seed", seed, 0)
     require(engine in ENGINES, "engine", engine, f"one of {', '.join(ENGINES)}")
-    require_number("tolerance", tolerance, "a number in [1e-7, 0.1]", at_least=1e-7, at_most=0.1)
+    if tolerance is None:
+        tolerance = max(CONDITIONED_TOLERANCE * min(1.0, problem.richness), LOWEST_TOLERANCE)
+    require_number("tolerance", tolerance, "a number in [1e-7, 0.1]", at_least=LOWEST_TOLERANCE, at_most=0.1)
     recording = make_recording(problem, record, every, neurons)
     spec, inputs = prepare(problem, recording, "float64")
     if engine == "auto":

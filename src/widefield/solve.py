@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import require
+from .lazy import solve_lazy
 from .problem.problem import Problem
 from .results.result import Result
 from .solvers.fixed_point import solve_fixed_point
@@ -17,6 +18,7 @@ SOLVERS: dict[str, Callable[..., Result]] = {
     "mean_field": solve_mean_field,
     "fixed_point": solve_fixed_point,
     "linear": solve_linear,
+    "lazy": solve_lazy,
 }
 
 # Below this richness features move less than the engine's sampling error, and the lazy limit is the better answer.

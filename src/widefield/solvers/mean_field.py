@@ -24,8 +24,10 @@ from ..results.result import Result, make_result
 
 DEFAULT_SAMPLES = 4096
 DEFAULT_SEEDS = 4
-# Relative size of a direction that is dropped: TOLERANCE/√S stays below the sampling error, whatever S.
+# Relative size of a direction that is dropped: TOLERANCE·min(1, γ₀)/√S stays below the sampling error, whatever S.
+# Features move by O(γ₀) and f = ⟨wφ⟩/γ₀ feels that in full, hence the γ₀.
 TOLERANCE = 0.2
+MOST_RELATIVE = 0.01  # what a dropped direction may cost of f
 # Smaller ones are noise: the square root of the rounding error, with a margin (design §3.4).
 LOWEST_TOLERANCE = {"float64": 1e-7, "float32": 2e-3}
 MOST_SAMPLES = 2**18
@@ -64,6 +66,9 @@ def solve_mean_field(
     lowest = LOWEST_TOLERANCE[precision]
     if tolerance is not None:
         require_number("tolerance", tolerance, f"a number in [{lowest:g}, 0.1]", at_least=lowest, at_most=0.1)
+    least = lowest / MOST_RELATIVE
+    remedy = "method='lazy'" if precision == "float64" else "precision='float64'"
+    require(problem.richness >= least, "richness", problem.richness, f"{least:g} or more here; below, use {remedy}")
     if accuracy is not None:
         require_number("accuracy", accuracy, "a number in (0, 1)", above=0, at_most=1)
         require(samples is None, "samples", samples, "None where accuracy chooses them")
@@ -94,7 +99,9 @@ def solve_mean_field(
 def default_tolerance(problem: Problem, samples: int, precision: str) -> float:
     """Below the sampling error, above rounding; linear networks have no sampling error."""
     lowest = LOWEST_TOLERANCE[precision]
-    return lowest if problem.network.activation is LINEAR else max(TOLERANCE / math.sqrt(samples), lowest)
+    if problem.network.activation is LINEAR:
+        return lowest
+    return max(TOLERANCE * min(1.0, problem.richness) / math.sqrt(samples), lowest)
 
 
 def _run(

@@ -1,0 +1,27 @@
+"""`wf.lazy.angle_kernel`: kernels as functions of the angle between two inputs (Figure 2 a–c)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import require
+from ..problem.networks import MLP
+from ..rules.rule import Rule
+from .kernels import kernels
+
+
+def angle_kernel(
+    network: MLP, rule: str | Rule | type[Rule], angles: np.ndarray, *, tolerance: float = 1e-8
+) -> np.ndarray:
+    """eNTK of two inputs with |x|² = |x'|² = D at each angle, cos θ = x·x'/D; the shape of `angles`.
+
+    Args:
+        angles: in radians.
+    """
+    require(isinstance(network, MLP), "network", type(network).__name__, "a widefield.MLP")
+    theta = np.asarray(angles, dtype=float)
+    require(bool(np.all(np.isfinite(theta))), "angles", angles, "finite numbers, in radians")
+    flat = theta.ravel()
+    points = np.sqrt(2.0) * np.stack([np.cos(flat), np.sin(flat)], axis=1)
+    first = np.sqrt(2.0) * np.array([[1.0, 0.0]])
+    return kernels(first, network, rule, points, outputs=("entk",), tolerance=tolerance).entk[0].reshape(theta.shape)

@@ -1,0 +1,114 @@
+"""`wf.lazy.predict`: what a network of static kernels has learnt at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import InputError, require, require_number
+from ..problem.problem import Problem
+from ..progress import Progress
+from ..results.derived import derive
+from ..results.result import Result, make_result
+from .dynamics import Drive, follow_flow, follow_steps
+from .flow import flow_outputs
+from .kernels import problem_kernels
+
+
+def predict(
+    problem: Problem,
+    times: Sequence[float] | np.ndarray,
+    ridge: float = 0.0,
+    *,
+    discrete: bool = False,
+    tolerance: float = 1e-8,
+    progress: bool | Progress | None = False,
+) -> Result:
+    """Outputs on training and test points as γ₀ → 0 (the problem's own richness plays no part).
+
+    Closed form for the squared loss, f(t) = K(K+r)⁻¹(1 − e^{−(K+r)t})y; an adaptive integrator for other losses.
+
+    Args:
+        times: training times, 0 or more; ∞ is allowed for the squared loss.
+        ridge: r adds −r·f to df/dt; at t = ∞ kernel ridge regression.
+        discrete: the training's own steps of size dt instead of gradient flow, with its momentum and integrator;
+            times are then multiples of dt.
+        tolerance: largest relative error of a Gaussian average.
+
+    Returns:
+        A `Result` with f, delta, loss, for test points f_test, and accuracies where targets are classes.
+    """
+    wanted = _check(problem, times, ridge, discrete)
+    plain = plain_teaching(problem)
+    points = len(problem.data.all_x)
+    if problem.training.loss.name == "squared" and plain and not discrete:
+        [(_, kernel)] = drive_kernels(problem, tolerance, progress)
+        split = problem.data.points
+        f = flow_outputs(
+            kernel[:split], kernel[split:] if len(kernel) > split else None, problem.data.y_columns, wanted, ridge
+        )
+        how = "closed form"
+    else:
+        require(discrete or not np.any(np.isinf(wanted)), "times", "∞", "finite times for this loss and rule")
+        drive = make_drive(problem, tolerance, progress)
+        if discrete:
+            steps = np.rint(wanted / problem.training.dt).astype(int)
+            f = follow_steps(drive, points, problem.training, ridge, int(steps.max()))[steps]
+            how = "steps"
+        else:
+            f = follow_flow(drive, points, wanted, ridge)
+            how = "integrator"
+    exact = {name: value[0] for name, value in derive(problem, {"f": f[None]}).items()}
+    info = {"prediction": how, "ridge": ridge}
+    return make_result(problem, "lazy", exact=exact, steps=wanted / problem.training.dt, info=info)
+
+
+def drive_kernels(
+    problem: Problem, tolerance: float, progress: bool | Progress | None
+) -> list[tuple[int | None, np.ndarray]]:
+    """Kernels (all points, training points) with the hidden layer whose `teach` drives each, or None for Δ."""
+    depth = problem.network.depth
+    if plain_teaching(problem):
+        return [(None, problem_kernels(problem, ("entk",), tolerance, progress)["entk"])]
+    parts = problem_kernels(problem, ("parts",), tolerance, progress)["parts"]
+    return [(layer if layer <= depth else None, part) for layer, part in enumerate(parts, start=1)]
+
+
+def make_drive(problem: Problem, tolerance: float, progress: bool | Progress | None) -> Drive:
+    pairs = drive_kernels(problem, tolerance, progress)
+    return Drive(problem, tuple((layer, jnp.asarray(kernel)) for layer, kernel in pairs))
+
+
+def plain_teaching(problem: Problem) -> bool:
+    """Whether every hidden layer is taught by Δ itself."""
+    depth = problem.network.depth
+    delta, y = jnp.ones((1, 1)), jnp.zeros((1, 1))
+    return all(problem.rule.at(layer, depth).teach(delta, y) is delta for layer in range(1, depth + 1))
+
+
+def check_static(problem: Problem) -> None:
+    """Refuse what makes the kernel move even as γ₀ → 0."""
+    if problem.training.weight_decay > 0:
+        raise InputError(
+            f"weight_decay is {problem.training.weight_decay:g}, which shrinks the initial weights and so moves the "
+            "kernel; allowed in the lazy limit: 0 (a ridge= of predict stays lazy)"
+        )
+
+
+def _check(problem: Problem, times: Sequence[float] | np.ndarray, ridge: float, discrete: bool) -> np.ndarray:
+    require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
+    check_static(problem)
+    wanted = np.atleast_1d(np.asarray(times, dtype=float))
+    require(wanted.ndim == 1 and wanted.size > 0, "times", f"of shape {wanted.shape}", "one or more numbers")
+    require(bool(np.all(wanted >= 0)), "times", times, "numbers, 0 or more")
+    require_number("ridge", ridge, "a number, 0 or more", at_least=0)
+    require(isinstance(discrete, bool), "discrete", discrete, "True or False")
+    if discrete:
+        ratio = wanted / problem.training.dt
+        whole = np.all(np.isfinite(ratio)) and np.allclose(ratio, np.rint(ratio), rtol=1e-9, atol=1e-9)
+        require(bool(whole), "times", times, f"multiples of dt = {problem.training.dt:g} with discrete=True")
+    elif problem.training.momentum > 0:
+        raise InputError(f"momentum is {problem.training.momentum:g}; allowed with gradient flow: 0, or discrete=True")
+    return wanted

@@ -1,0 +1,131 @@
+"""`method="lazy"`: the problem's own discrete training as γ₀ → 0, labelled like every other solver's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import InputError, require, require_integer
+from ..problem.networks import MLP
+from ..problem.problem import Problem
+from ..progress import Progress
+from ..results.derived import alignment, cosine, derive
+from ..results.result import Result, make_result
+from ..rules.feedback import Direct, Silent, Weights
+from ..rules.rule import Site
+from .dynamics import follow_steps
+from .geometry import geometry_of
+from .kernels import problem_kernels
+from .predict import check_static, make_drive
+
+RECORDED = ("entk", "phi", "g", "g_tilde", "g_tilde_tilde")
+
+
+def solve_lazy(
+    problem: Problem,
+    *,
+    record: Sequence[str] | None = None,
+    every: int = 1,
+    tolerance: float = 1e-8,
+    progress: bool | Progress | None = False,
+) -> Result:
+    """Train with static kernels, in the training's own steps; the richness of the problem plays no part.
+
+    Args:
+        record: kernels to store, from entk, phi, g, g_tilde, g_tilde_tilde; default all (with several outputs phi).
+            They do not depend on time and are stored at every recorded time all the same, as by other solvers.
+        every: record every k-th step.
+        tolerance: largest relative error of a Gaussian average.
+    """
+    require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
+    require_integer("every", every, 1)
+    check_static(problem)
+    wanted = _wanted(problem, record)
+    training, data = problem.training, problem.data
+    f = follow_steps(make_drive(problem, tolerance, progress), len(data.all_x), training, 0.0, training.steps)
+    steps = np.arange(0, training.steps + 1, every)
+    exact = {name: value[0] for name, value in derive(problem, {"f": f[None, steps]}).items()}
+    if wanted:
+        static = _static(problem, wanted, tolerance)
+        exact |= {name: np.broadcast_to(value, (len(steps), *np.shape(value))) for name, value in static.items()}
+    return make_result(problem, "lazy", exact=exact, steps=steps, info={"steps": training.steps})
+
+
+def _wanted(problem: Problem, record: Sequence[str] | None) -> tuple[str, ...]:
+    known = _has_g_tilde_tilde(problem)
+    if record is None:
+        if problem.data.outputs > 1:
+            return ("phi",)
+        return RECORDED if known else RECORDED[:-1]
+    for name in record:
+        require(name in RECORDED, "record", name, f"names from {', '.join(RECORDED)}")
+    if "g_tilde_tilde" in record and not known:
+        raise InputError(
+            f"record has g_tilde_tilde, which the lazy limit knows only for rules g̃ = φ̇⊙signal in an MLP, not for "
+            f"{problem.rule!r}; allowed: {', '.join(RECORDED[:-1])}"
+        )
+    return tuple(record)
+
+
+def _has_g_tilde_tilde(problem: Problem) -> bool:
+    """Whether every layer's g̃ is φ̇⊙signal, tried out on numbers."""
+    depth = problem.network.depth
+    values = [jnp.linspace(-2.0, 1.7, 9) + 0.1 * k for k in range(7)]
+    site = Site(*values)
+    for layer in range(1, depth + 1):
+        rule = problem.rule.at(layer, depth)
+        same = jnp.array_equal(jnp.broadcast_to(rule.local(site), (9,)), site.phi_dot * site.signal)
+        if isinstance(rule.feedback, Silent) or not bool(same):
+            return False
+    return isinstance(problem.network, MLP)
+
+
+def _static(problem: Problem, wanted: tuple[str, ...], tolerance: float) -> dict[str, np.ndarray]:
+    """Kernels of the training points with output axes, and what follows from them."""
+    data, points = problem.data, problem.data.points
+    outputs = {"g_tilde_tilde": ("phi_dot", "g", "g_tilde")}
+    asked = {need for name in wanted for need in outputs.get(name, (name,))}
+    raw = problem_kernels(problem, tuple(sorted(asked)), tolerance, False)
+    kernels = {name: value[..., :points, :] if name == "entk" else value[:, :points] for name, value in raw.items()}
+    kernels = {name: _over_positions(problem, name, value) for name, value in kernels.items()}
+    if "g_tilde_tilde" in wanted:
+        kernels["g_tilde_tilde"] = _g_tilde_tilde(problem, kernels["phi_dot"])
+    identity = np.eye(data.outputs)
+    with_outputs = {
+        name: value if name == "phi" else value[..., None, None] * identity for name, value in kernels.items()
+    }
+    found = {name: with_outputs[name] for name in wanted}
+    if "entk" in kernels:
+        found["entk_alignment"] = alignment(data.outputs * kernels["entk"], data.y_columns)
+    if "phi" in kernels:
+        found["phi_alignment"] = alignment(kernels["phi"], data.y_columns)
+    if "g_tilde_tilde" in kernels:
+        found["gradient_cosine"] = cosine(*(with_outputs[name] for name in ("g", "g_tilde", "g_tilde_tilde")))
+    return found
+
+
+def _over_positions(problem: Problem, name: str, value: np.ndarray) -> np.ndarray:
+    """A CNN's per-layer kernels at equal positions: Φ averaged, gradients summed, as the engine records them."""
+    geometry = geometry_of(problem.network, problem.data.x)
+    if name == "entk" or not geometry.shape:
+        return value
+    if geometry.pooled:
+        value = np.einsum("lmnaa->lmna", value.reshape(*value.shape[:3], geometry.positions, geometry.positions))
+    value = value.reshape(*value.shape[:3], -1)
+    return value.mean(-1) if name in ("phi", "phi_dot") else value.sum(-1)
+
+
+def _g_tilde_tilde(problem: Problem, phi_dot: np.ndarray) -> np.ndarray:
+    """G̃̃^ℓ = Φ̇^ℓ ∘ G̃̃^{ℓ+1} (Φ̇^ℓ where the signal comes straight from the output), for ℓ = 1..L."""
+    depth = problem.network.depth
+    residual = isinstance(problem.network, MLP) and problem.network.residual
+    found: list[np.ndarray] = []
+    for layer in range(depth, 0, -1):
+        feedback = problem.rule.at(layer, depth).feedback
+        own = phi_dot[layer - 1] * (1.0 if isinstance(feedback, Direct) or not found else found[0])
+        if residual and found and isinstance(feedback, Weights):
+            own = own + found[0]
+        found.insert(0, own)
+    return np.stack(found)
