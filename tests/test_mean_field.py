@@ -16,9 +16,7 @@ KERNELS = ("f", "entk", "phi", "g", "g_tilde", "g_tilde_tilde")
 
 
 def problem(rule="gd", depth=2, activation="tanh", richness=1.0, steps=10, dt=0.1, **training) -> wf.Problem:
-    return wf.Problem(
-        wf.Dataset(X, Y), wf.MLP(depth, activation), rule, richness, wf.Training(steps, dt, **training)
-    )
+    return wf.Problem(wf.Dataset(X, Y), wf.MLP(depth, activation), rule, richness, wf.Training(steps, dt, **training))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
@@ -148,3 +146,40 @@ def test_second_order_integrator():
     coarse, fine, finest = (final(n, "ab2") for n in (10, 20, 40))
     order = np.log2(np.abs(coarse - fine).max() / np.abs(fine - finest).max())
     assert order > 1.7
+
+
+def action(result, name):
+    """Response times the kernel it acts on: what does not depend on how a response is split over smooth fields."""
+    past = {"a": "g_two_time", "b": "phi_two_time", "c": "g_tilde_tilde_two_time", "d": "phi_two_time"}[name[-1]]
+    kernel = result[past].values
+    kernel = kernel[1:] if name[-1] in "ac" else kernel[:-1]
+    return np.einsum("ltsmk,lsukn->ltumn", result[name].values, kernel)
+
+
+@pytest.mark.parametrize("rule", [wf.rules.GD(), wf.rules.FA(0.6)], ids=repr)
+def test_two_time_kernels_and_responses_of_linear_networks(rule):
+    question = problem(rule, 3, "linear", steps=5)
+    theory = wf.solve(question, samples=256, seeds=2, two_time=1)
+    exact = wf.solve(question, method="linear", two_time=True)
+    names = [n for n in exact.dataset.data_vars if "two_time" in n or "response" in n]
+    assert {"phi_two_time", "response_a", "response_b"} <= set(names)
+    for name in names:
+        assert theory[name].dims == exact[name].dims
+        if "response" in name:
+            np.testing.assert_allclose(action(theory, name), action(exact, name), atol=1e-8, err_msg=name)
+        else:
+            np.testing.assert_allclose(theory[name], exact[name], atol=1e-8, err_msg=name)
+
+
+def test_trajectories_of_particles():
+    question = problem("dfa", 2, steps=5)
+    kernels = ("phi", "h_particles", "z_particles", "g_tilde_particles")
+    theory = wf.solve(question, samples=256, seeds=2, record=kernels, neurons=256)
+    assert theory["h_particles"].dims == ("time", "layer", "sample", "neuron")
+    assert theory["h_particles"].shape == (6, 2, 4, 512)
+    np.testing.assert_allclose(
+        (np.tanh(theory["h_particles"]) ** 2).mean("neuron"),
+        np.einsum("tlmm->tlm", theory["phi"].values),
+        atol=1e-10,
+    )
+    np.testing.assert_array_equal(theory["h_final"], theory["h_particles"][-1])

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from ..errors import WidefieldError, one_line
 from .compare import compare
 from .demo import demo
+from .lazy import lazy_app
 from .simulate import simulate
 from .solve import solve
 
@@ -67,3 +68,4 @@ def widefield(
 
 for command in (demo, solve, simulate, compare):
     app.command()(command)
+app.add_typer(lazy_app, name="lazy")

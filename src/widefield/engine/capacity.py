@@ -103,8 +103,15 @@ def enlarge(state: State, kind: Interpretation) -> State:
     def matrix(m):
         if not isinstance(m, LowRank):
             return m
-        sides = [Side(rows(s.asked, kind.rank), rows(s.answers, kind.rank), s.rank)
-                 for s in (m.forward_side, m.backward_side)]  # fmt: skip
+        sides = [
+            Side(
+                rows(s.asked, kind.rank),
+                rows(s.answers, kind.rank),
+                rows(rows(s.response, kind.rank), kind.rank, -1),
+                s.rank,
+            )
+            for s in (m.forward_side, m.backward_side)
+        ]
         velocity = None if m.velocity is None else rows(m.velocity, kind.rank)
         learnt = rows(m.learnt, kind.rank)
         return dataclasses.replace(m, forward_side=sides[0], backward_side=sides[1], learnt=learnt, velocity=velocity)

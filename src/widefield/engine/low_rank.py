@@ -21,20 +21,22 @@ TAKEN = 0.25  # directions down to this share of the tolerance are taken along
 
 
 class Side(eqx.Module):
-    """Past questions from one side: orthonormal rows `asked` and W(0)'s `answers` on the other side."""
+    """Past questions from one side: orthonormal rows `asked` and W(0)'s `answers` on the other side.
+
+    `response` (rank, rank of the other side) is the part of the answers along the other side's asked rows.
+    """
 
     asked: Array
     answers: Array
+    response: Array
     rank: Array
 
-    def put(self, asked: Array, answers: Array, count: Array) -> Side:
+    def put(self, new: tuple[Array, Array, Array], count: Array) -> Side:
         """Append the first `count` rows; rows beyond are zero and are overwritten later."""
         at = (self.rank, jnp.zeros_like(self.rank))
-        return Side(
-            jax.lax.dynamic_update_slice(self.asked, asked, at),
-            jax.lax.dynamic_update_slice(self.answers, answers, at),
-            self.rank + count,
-        )
+        old = (self.asked, self.answers, self.response)
+        asked, answers, response = (jax.lax.dynamic_update_slice(o, n, at) for o, n in zip(old, new, strict=True))
+        return Side(asked, answers, response, self.rank + count)
 
 
 class LowRank(WideMatrix):
@@ -105,28 +107,33 @@ def ask(
     offsets = other.asked.shape[1] // width
     source = source.ready(key, count * offsets)
 
-    def extend(block: int) -> Callable[[], tuple[Array, Array]]:
+    def extend(block: int) -> Callable[[], tuple[Array, Array, Array]]:
         """New directions and their answers, `block` at most; rows beyond `fresh` are 0."""
 
-        def branch() -> tuple[Array, Array]:
+        def branch() -> tuple[Array, Array, Array]:
             if block == 0:
-                return jnp.zeros_like(rows), jnp.zeros((count, other.asked.shape[1]), rows.dtype)
+                room, answered = other.asked.shape
+                return (
+                    jnp.zeros_like(rows),
+                    jnp.zeros((count, answered), rows.dtype),
+                    jnp.zeros((count, room), rows.dtype),
+                )
             valid = (jnp.arange(block) < fresh)[:, None]
             new = jnp.where(valid, project_out(combine[:, :block].T @ residual, side.asked, width), 0.0)
             new = orthonormalise(new, width, 1.0 - valid[:, 0].astype(new.dtype))
             gaussians = jnp.where(valid, source.draw(key, block, other.asked), 0.0)
-            response = (new @ other.answers.T / width) @ other.asked
+            response = new @ other.answers.T / width
             pad = ((0, count - block), (0, 0))
-            return jnp.pad(new, pad), jnp.pad(gaussians + response, pad)
+            return jnp.pad(new, pad), jnp.pad(gaussians + response @ other.asked, pad), jnp.pad(response, pad)
 
         return branch
 
     sizes = block_sizes(count)
     which = jnp.searchsorted(jnp.asarray(sizes), fresh)
-    new, answers = jax.lax.switch(which, [extend(block) for block in sizes])
+    new, answers, response = jax.lax.switch(which, [extend(block) for block in sizes])
     at = (jnp.zeros_like(side.rank), side.rank)
     coefficients = jax.lax.dynamic_update_slice(known, residual @ new.T / width, at)
-    return side.put(new, answers, fresh), source.take(fresh * offsets), coefficients * size[:, None]
+    return side.put((new, answers, response), fresh), source.take(fresh * offsets), coefficients * size[:, None]
 
 
 def block_sizes(count: int) -> list[int]:
@@ -141,9 +148,8 @@ def make_low_rank(out: int, inside: int, width: int, capacity: int, dtype, toler
     """A matrix about which nothing has been asked yet."""
 
     def side(asked: int, answered: int) -> Side:
-        return Side(
-            jnp.zeros((capacity, asked), dtype), jnp.zeros((capacity, answered), dtype), jnp.zeros((), jnp.int32)
-        )
+        rows = (jnp.zeros((capacity, n), dtype) for n in (asked, answered, capacity))
+        return Side(next(rows), next(rows), next(rows), jnp.zeros((), jnp.int32))
 
     learnt = jnp.zeros((capacity, out), dtype)
     return LowRank(

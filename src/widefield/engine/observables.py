@@ -56,6 +56,15 @@ def phi_h(fields: Fields, points: int) -> list[Array]:
     return [h[:points, None] for h in fields.h]
 
 
+def whole_fields(fields: Fields, points: int) -> Array:
+    """φ, g and g̃ of the training points in every neuron at the first output and position, (3, L, P, N)."""
+    g = fields.g or fields.g_tilde
+    phi = [p[:points, 0] for p in fields.phi]
+    return jnp.stack(
+        [jnp.stack(phi), jnp.stack([v[:, 0, 0] for v in g]), jnp.stack([v[:, 0, 0] for v in fields.g_tilde])]
+    )
+
+
 def _some(field: Array, neurons: int) -> Array:
     """The first neurons at the first output and position, (P, neurons)."""
     return field[:, 0, 0, :neurons]

@@ -17,7 +17,7 @@ from ..errors import DivergenceError, TooFewSamplesError
 from .capacity import Demand, demand_of, enlarge, first_capacity, grown, has_room, ranks
 from .interpretation import Interpretation, initialise
 from .memory import bytes_of, check_memory
-from .observables import observe, phi_h
+from .observables import observe, phi_h, whole_fields
 from .program import Inputs, Spec, State, step
 
 TIMES_BUCKET = 64
@@ -31,6 +31,7 @@ class Recording:
     wanted: frozenset[str]
     every: int
     neurons: int
+    fields_every: int = 0  # whole fields φ, g, g̃ as well, at every so many steps; 0 is never
 
     def steps(self, last: int) -> np.ndarray:
         """The recorded ones of steps 0 … `last`."""
@@ -82,6 +83,10 @@ def _advance(
         kept = (
             write(kept) if recording.every == 1 else jax.lax.cond(now % recording.every == 0, write, lambda k: k, kept)
         )
+        if recording.fields_every:
+            outside = len(kept["fields"])  # a slot that does not exist is not written
+            slot = jnp.where(now % recording.fields_every == 0, now // recording.fields_every, outside)
+            kept = kept | {"fields": kept["fields"].at[slot].set(whole_fields(fields, spec.points), mode="drop")}
         last = [h[:, 0, 0, : recording.neurons] for h in phi_h(fields, spec.points)]
         finite = jnp.isfinite(jnp.sum(fields.f) + sum(jnp.sum(phi**2) for phi in fields.phi))
         return state, kept | {"h_final": jnp.stack(last)}, finite
@@ -99,10 +104,12 @@ def run(
     keys: Array,
     quasi: np.ndarray | None,
     report: Callable[[int, int, str], None],
+    finish: Callable[[State, dict[str, np.ndarray]], dict[str, np.ndarray]] = lambda state, records: records,
 ) -> Run:
     """Train every seed to the end, one after another: one network in memory, one compilation for all.
 
-    `quasi` (seeds, L, d, N) are quasi-random normals, or None. Cost per step: see `WideMatrix`.
+    `quasi` (seeds, L, d, N) are quasi-random normals, or None. `finish` turns a network's last state and
+    records into what is kept of it. Cost per step: see `WideMatrix`.
     """
     samples = inputs.x.shape[0] // spec.layout.positions
     demand = demand_of(spec, samples)
@@ -115,10 +122,11 @@ def run(
         def tell(done: int, before: int = number * total) -> None:
             report(before + done, len(keys) * total, f"{kind.kind}, width {kind.width}, {len(keys)} runs")
 
-        records, largest = _run_one(
+        state, records, largest = _run_one(
             spec, kind, recording, steps, demand, inputs, keys[number], jnp.asarray(drawn), tell
         )
-        kept.append(records)
+        kept.append(finish(state, records))
+        del state  # before the next network is made
         most = (max(most[0], largest[0]), max(most[1], largest[1]))
     arrays = {name: np.stack([records[name] for records in kept]) for name in kept[0]}
     info = {"width": kind.width, "seeds": len(keys), "engine": kind.kind}
@@ -132,7 +140,7 @@ def run(
 def _run_one(
     spec: Spec, kind: Interpretation, recording: Recording, steps: int, demand: Demand, inputs: Inputs, key: Array,
     quasi: Array, tell: Callable[[int], None],
-) -> tuple[dict[str, np.ndarray], tuple[int, int]]:  # fmt: skip
+) -> tuple[State, dict[str, np.ndarray], tuple[int, int]]:  # fmt: skip
     """One network from its first step to its last."""
     shapes = jax.eval_shape(partial(_start, spec, kind), inputs, key, quasi)
     smaller = "lower width, samples or steps, or record less often (every=)"
@@ -153,8 +161,9 @@ def _run_one(
         tell(reached)
         if reached >= total:
             times = len(recording.steps(steps))
+            timed = records.keys() - {"h_final", "fields"}
             arrays = {name: np.asarray(value) for name, value in records.items()}
-            return {name: a if name == "h_final" else a[:times] for name, a in arrays.items()}, largest
+            return state, {name: a[:times] if name in timed else a for name, a in arrays.items()}, largest
         if reached < until:
             kind = grown(kind, largest, demand)
             check_memory(
@@ -175,6 +184,9 @@ def _record_shapes(
     # In buckets, so that runs of other lengths need no other compilation.
     times = -(-len(recording.steps(steps)) // TIMES_BUCKET) * TIMES_BUCKET
     kept = {name: jax.ShapeDtypeStruct((times, *s.shape), s.dtype) for name, s in shapes.items()}
+    if recording.fields_every:
+        whole = jax.eval_shape(partial(whole_fields, points=spec.points), fields)
+        kept["fields"] = jax.ShapeDtypeStruct((steps // recording.fields_every + 1, *whole.shape), whole.dtype)
     neurons = min(recording.neurons, fields.h[0].shape[-1])
     kept["h_final"] = jax.ShapeDtypeStruct((spec.depth, spec.points, neurons), fields.h[0].dtype)
     return kept

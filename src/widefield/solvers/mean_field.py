@@ -12,11 +12,13 @@ import numpy as np
 from ..engine.capacity import demand_of
 from ..engine.interpretation import Interpretation, reserved_rows
 from ..engine.prepare import make_recording, prepare
-from ..engine.program import Inputs, Spec
+from ..engine.program import Inputs, Spec, State
 from ..engine.quasi import MOST_DIRECTIONS, quasi_normals
 from ..engine.runner import Recording, Run, run
+from ..engine.two_time import two_time as two_time_objects
 from ..errors import NotConvergedError, require, require_integer, require_number
 from ..problem.activations import LINEAR
+from ..problem.networks import MLP
 from ..problem.problem import Problem
 from ..progress import make_progress
 from ..results.derived import derive
@@ -46,6 +48,7 @@ def solve_mean_field(
     every: int = 1,
     record: Sequence[str] | None = None,
     neurons: int = 1000,
+    two_time: int | bool = 0,
     progress: bool | None = None,
 ) -> Result:
     """Infinite width with S = `samples` particles in `seeds` independent replicates.
@@ -56,6 +59,11 @@ def solve_mean_field(
         extrapolate: remove the O(1/S) bias with a second run at half the samples.
         precision: "float64" or "float32".
         tolerance: relative size below which a new direction is dropped.
+        every: record every k-th step.
+        record: kernels and single-neuron trajectories to record, from entk, phi, g, g_tilde, g_tilde_tilde,
+            h_particles, z_particles, g_tilde_particles; default all kernels (with several outputs phi).
+        neurons: how many particles `h_final` and the trajectories keep.
+        two_time: two-time kernels at every so many steps, 0 for none; 1 gives the responses as well.
     """
     require(precision in LOWEST_TOLERANCE, "precision", precision, "'float64' or 'float32'")
     if samples is not None:
@@ -73,6 +81,12 @@ def solve_mean_field(
         require_number("accuracy", accuracy, "a number in (0, 1)", above=0, at_most=1)
         require(samples is None, "samples", samples, "None where accuracy chooses them")
     recording = make_recording(problem, record, every, neurons)
+    two_time = int(two_time)
+    require_integer("two_time", two_time, 0)
+    if two_time:
+        plain = isinstance(problem.network, MLP) and problem.data.outputs == 1
+        require(plain, "two_time", two_time, "0 for a CNN or several outputs")
+        recording = dataclasses.replace(recording, fields_every=two_time)
     spec, inputs = prepare(problem, recording, precision)
     kind = Interpretation("mean_field", samples or DEFAULT_SAMPLES, dtype=precision)
     replicates = seeds or DEFAULT_SEEDS
@@ -93,7 +107,14 @@ def solve_mean_field(
             arrays = {name: value if name == "h_final" else 2 * value - half[name] for name, value in arrays.items()}
     info = outcome.info | {"extrapolated": extrapolate, "precision": precision}
     steps = recording.steps(problem.training.steps)
-    return make_result(problem, "mean_field", arrays, steps=steps, seed=seed, info=info)
+    coordinates = two_time_coordinates(problem, two_time) if two_time else {}
+    return make_result(problem, "mean_field", arrays, steps=steps, seed=seed, info=info, coordinates=coordinates)
+
+
+def two_time_coordinates(problem: Problem, every: int) -> dict[str, np.ndarray]:
+    """Labels of two-time variables at every `every`-th step."""
+    kept = np.arange(0, problem.training.steps + 1, every)
+    return {"step": kept, "step_": kept, "inner_layer": np.arange(1, problem.network.depth)}
 
 
 def default_tolerance(problem: Problem, samples: int, precision: str) -> float:
@@ -114,7 +135,14 @@ def _run(
     most = max(reserved_rows(spec, layer) for layer in range(spec.depth))
     directions = min(inputs.x.shape[1] + demand.gaussians + most, MOST_DIRECTIONS)
     quasi = quasi_normals(2 * seed + shift, seeds, spec.depth, directions, kind.width, kind.dtype)
-    outcome = run(spec, kind, recording, steps, inputs, keys, quasi, report)
+
+    def finish(state: State, records: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        fields = records.pop("fields", None)
+        return (
+            records if fields is None else records | two_time_objects(spec, state, fields, recording.fields_every == 1)
+        )
+
+    outcome = run(spec, kind, recording, steps, inputs, keys, quasi, report, finish)
     info = dict(outcome.info)
     info["samples"] = info.pop("width")
     return Run(outcome.arrays, info)
