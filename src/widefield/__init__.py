@@ -27,6 +27,7 @@ __all__ = [
     "datasets",
     "exact",
     "fluctuations",
+    "lazy",
     "load",
     "rules",
     "simulate",
