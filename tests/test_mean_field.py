@@ -183,3 +183,27 @@ def test_trajectories_of_particles():
         atol=1e-10,
     )
     np.testing.assert_array_equal(theory["h_final"], theory["h_particles"][-1])
+
+
+def test_minibatches_teach_only_their_points():
+    training = wf.Training(6, 0.1, batch_size=2, schedule="cyclic")
+    np.testing.assert_array_equal(training.batches(4)[:3], [[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0]])
+    shuffled = wf.Training(6, 0.1, batch_size=2, batch_seed=3).batches(4)
+    np.testing.assert_array_equal(shuffled.reshape(3, 2, 4).sum(1), 1)  # every point once per epoch
+    # Teaching points 0 and 1 only is training on them alone, with the others as test points.
+    first = wf.Problem(wf.Dataset(X, Y), wf.MLP(2), "gd", 1.0, wf.Training(1, 0.1, batch_size=2, schedule="cyclic"))
+    alone = wf.Dataset(X[:2], Y[:2], x_test=X[2:], y_test=Y[2:])
+    second = wf.Problem(alone, wf.MLP(2), "gd", 1.0, wf.Training(1, 0.1))
+    mixed, plain = (wf.simulate(p, 50, seeds=2, engine="dense", seed=1) for p in (first, second))
+    np.testing.assert_allclose(mixed["f"][1, :2], plain["f"][1], atol=1e-12)
+    np.testing.assert_allclose(mixed["f"][1, 2:], plain["f_test"][1], atol=1e-12)
+
+
+def test_minibatches_agree_with_wide_networks():
+    # 36 correlated entries, about 14 degrees of freedom: 7 standard errors are a false alarm in under 1 in 500 keys.
+    training = wf.Training(8, 0.1, batch_size=2, batch_seed=1)
+    question = wf.Problem(wf.Dataset(X, Y), wf.MLP(2), wf.rules.FA(0.5), 1.0, training)
+    theory = wf.solve(question, samples=1024, seeds=8)
+    networks = wf.simulate(question, 1000, seeds=8, engine="dense", seed=5)
+    error = np.sqrt(theory["f_se"] ** 2 + networks["f_se"] ** 2) + 1e-9
+    assert float(np.abs((theory["f"] - networks["f"]) / error).max()) < 7

@@ -38,6 +38,9 @@ def solve(problem: Problem, method: str = "mean_field", **options: Any) -> Resul
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
     if method == "auto":
         method = choose_method(problem)
+    if method != "mean_field":
+        size = problem.training.batch_size
+        require(size == 0, "batch_size", size, f"0 (all points) for method {method}; mean_field takes minibatches")
     solver = SOLVERS[method]
     known = list(inspect.signature(solver).parameters)[1:]
     for name in options:
@@ -47,6 +50,8 @@ def solve(problem: Problem, method: str = "mean_field", **options: Any) -> Resul
 
 def choose_method(problem: Problem) -> str:
     """The method "auto" takes; the result's `method` says which."""
+    if problem.training.batch_size:
+        return "mean_field"
     if closes(problem):
         return "linear"
     return "lazy" if problem.richness <= LAZY_RICHNESS else "mean_field"

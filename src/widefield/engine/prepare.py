@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import jax.numpy as jnp
+import numpy as np
 
 from ..errors import require, require_integer
 from ..problem.problem import Problem
@@ -53,5 +54,6 @@ def prepare(problem: Problem, recording: Recording, dtype: str) -> tuple[Spec, I
         dt=jnp.asarray(training.dt, dtype),
         weight_decay=jnp.asarray(training.weight_decay, dtype),
         momentum=jnp.asarray(training.momentum, dtype),
+        batches=jnp.asarray(training.batches(data.points) if training.batch_size else np.ones((1, data.points)), dtype),
     )
     return spec, inputs

@@ -70,6 +70,7 @@ class Inputs(NamedTuple):
     dt: Array
     weight_decay: Array
     momentum: Array
+    batches: Array  # (steps, P), how often a point teaches in a step; one row where all steps are alike
 
 
 class State(eqx.Module):
@@ -294,6 +295,8 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
     points, positions = spec.points, spec.layout.positions
     neurons = state.inputs.shape[-1]
     rate = inputs.dt * inputs.richness
+    batch = inputs.batches[jnp.minimum(state.step, len(inputs.batches) - 1)]
+    delta = batch[:, None] * fields.delta
     teaching = []
     for layer, g_tilde in enumerate(fields.g_tilde):
         if spec.per_output:
@@ -301,10 +304,10 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
             summed = jnp.einsum("mc,mcan->man", error, g_tilde)
         else:
             summed = g_tilde[:, 0]
-        teaching.append(rate * summed.reshape(points * positions, neurons))
+        teaching.append((rate * batch[:, None, None] * summed).reshape(points * positions, neurons))
     seen = pool(spec, fields.phi[-1])[:points]
     records = [inputs.x[: points * positions], *[record[: points * positions] for record in asked]]
-    readout_change = rate * jnp.einsum("mc,man->can", fields.delta, seen)
+    readout_change = rate * jnp.einsum("mc,man->can", delta, seen)
     previous = None
     if spec.integrator == "ab2":
         teaching, records, readout_change, previous = _adams_bashforth(state, teaching, records, readout_change)

@@ -44,12 +44,16 @@ class Problem:
                 f"of shape {data.x.shape}",
                 "(P, positions, channels) or (P, height, width, channels) for a CNN",
             )
+        fits = training.batch_size <= data.points
+        require(fits, "batch_size", training.batch_size, f"at most the number of points, {data.points}")
         wrong = training.loss.check(data.y_columns)
         if wrong:
             raise InputError(f"y does not fit the loss {training.loss.name}; allowed: {wrong}")
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "network", network)
-        object.__setattr__(self, "rule", as_rule(rule))
+        rule = as_rule(rule)
+        rule.at(network.depth, network.depth)  # a mixture says here whether it has a rule for every layer
+        object.__setattr__(self, "rule", rule)
         object.__setattr__(self, "richness", float(richness))
         object.__setattr__(self, "training", training)
 

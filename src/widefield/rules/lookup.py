@@ -9,13 +9,31 @@ from typing import Any
 from ..errors import InputError
 from ..problem.references import load_reference
 from .dfa import DFA
+from .drtp import DRTP
 from .fa import FA
 from .gd import GD
 from .gln import GLN
 from .hebb import Hebb
+from .kolen_pollack import KolenPollack
+from .mixture import Mixture
+from .readout_only import ReadoutOnly
 from .rule import Rule
+from .signed_hebb import SignedHebb
+from .traditional_hebb import TraditionalHebb
 
-RULES: dict[str, type[Rule]] = {"gd": GD, "fa": FA, "dfa": DFA, "gln": GLN, "hebb": Hebb}
+RULES: dict[str, type[Rule]] = {
+    "gd": GD,
+    "fa": FA,
+    "dfa": DFA,
+    "gln": GLN,
+    "hebb": Hebb,
+    "traditional_hebb": TraditionalHebb,
+    "signed_hebb": SignedHebb,
+    "drtp": DRTP,
+    "kolen_pollack": KolenPollack,
+    "readout_only": ReadoutOnly,
+    "mixture": Mixture,
+}
 
 
 def as_rule(value: str | Rule | type[Rule], parameters: Mapping[str, Any] | None = None) -> Rule:
