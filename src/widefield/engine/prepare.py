@@ -34,7 +34,9 @@ def prepare(problem: Problem, recording: Recording, dtype: str) -> tuple[Spec, I
     wants_gradients = bool(
         {"entk", "g", "g_tilde", "g_tilde_tilde", "z_particles", "g_tilde_particles"} & recording.wanted
     )
-    linear = all(problem.rule.at(layer, problem.network.depth).linear for layer in range(1, problem.network.depth + 1))
+    rules = [problem.rule.at(layer, problem.network.depth) for layer in range(1, problem.network.depth + 1)]
+    # One sweep carries Σ_c e_c·(signal of output c): for rules linear in the signal that share their error e.
+    shared = all(rule.linear for rule in rules) and len({type(rule).teach for rule in rules}) == 1
     spec = Spec(
         network=problem.network,
         rule=problem.rule,
@@ -45,7 +47,7 @@ def prepare(problem: Problem, recording: Recording, dtype: str) -> tuple[Spec, I
         integrator=training.integrator,
         momentum=training.momentum > 0,
         gradients=wants_gradients,
-        per_output=data.outputs == 1 or wants_gradients or not linear,
+        per_output=data.outputs == 1 or wants_gradients or not shared,
     )
     inputs = Inputs(
         x=jnp.asarray(input_coordinates(layout, data.all_x), dtype),
