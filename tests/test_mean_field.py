@@ -207,3 +207,16 @@ def test_minibatches_agree_with_wide_networks():
     networks = wf.simulate(question, 1000, seeds=8, engine="dense", seed=5)
     error = np.sqrt(theory["f_se"] ** 2 + networks["f_se"] ** 2) + 1e-9
     assert float(np.abs((theory["f"] - networks["f"]) / error).max()) < 7
+
+
+def test_kernels_between_positions():
+    images = np.random.default_rng(1).normal(size=(3, 4, 2))
+    question = wf.Problem(wf.Dataset(images, Y[:3]), wf.CNN(2, filter=3), "dfa", 1.0, wf.Training(3, 0.1))
+    wanted = ("phi", "g_tilde", "phi_positions", "g_tilde_positions")
+    theory = wf.solve(question, samples=1024, seeds=2, record=wanted)
+    whole = {name: theory[name + "_positions"].values for name in ("phi", "g_tilde")}
+    assert theory["phi_positions"].dims[-2:] == ("position", "position_")
+    np.testing.assert_allclose(np.einsum("tlmnaa->tlmn", whole["phi"]) / 4, theory["phi"], atol=1e-12)
+    np.testing.assert_allclose(np.einsum("tlmnaa->tlmn", whole["g_tilde"]), theory["g_tilde"], atol=1e-12)
+    # ⟨φ_μa φ_νb⟩ is symmetric under exchange of both indices at once.
+    np.testing.assert_allclose(whole["phi"], whole["phi"].transpose(0, 1, 3, 2, 5, 4), atol=1e-12)

@@ -20,6 +20,8 @@ ENGINES = ("auto", "dense", "conditioned")
 # Far below the fluctuations of any network; scaled by γ₀, by which features move, down to what rounding allows.
 CONDITIONED_TOLERANCE = 1e-5
 LOWEST_TOLERANCE = 1e-7
+CROSSING = 6.5  # measured: width 820 for 5 points and 40 steps, where the rank is 120 to 125
+SETTLED = 25
 
 
 def simulate(
@@ -42,6 +44,7 @@ def simulate(
         seed: the same seed gives the same numbers.
         every: record every k-th step.
         record: kernels to record, from entk, phi, g, g_tilde, g_tilde_tilde; default all (with several outputs phi).
+            On request: phi_positions and g_tilde_positions of a CNN, h_particles, z_particles, g_tilde_particles.
         neurons: how many neurons' last preactivations `h_final` keeps.
         tolerance: relative size below which a new direction is dropped by "conditioned".
         progress: show a bar; default on a terminal only.
@@ -74,5 +77,12 @@ def simulate(
 
 
 def cheaper_engine(spec: Spec, width: int, steps: int) -> str:
-    """The faster of dense and conditioned, by the crossing that benchmarks/width.py measures."""
-    return "dense" if spec.depth == 1 or width <= 2000 else "conditioned"
+    """The faster of dense and conditioned, by the crossing that benchmarks/width.py measures.
+
+    A question costs N² in the one and N·rank in the other, so they cross at a width proportional to the rank. Every
+    step asks one row per point, position and output, and most rows are new for the first `SETTLED` steps only.
+    """
+    if spec.depth == 1:
+        return "dense"  # no hidden matrix, nothing to condition
+    rows = spec.points * spec.layout.positions * (spec.outputs if spec.per_output else 1)
+    return "dense" if width <= CROSSING * rows * min(steps, SETTLED) else "conditioned"

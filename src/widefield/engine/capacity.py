@@ -68,26 +68,26 @@ def has_room(state: State, demand: Demand) -> Array:
     return room
 
 
-def ranks(state: State) -> tuple[Array, Array]:
-    """Largest rank of a matrix and largest number of Gaussian directions of a population."""
+def ranks(state: State) -> tuple[Array, Array, Array]:
+    """Largest rank of a matrix, largest numbers of Gaussian directions prepared and drawn in a population."""
     sides = [s.rank for m in [*state.matrices, *state.feedbacks] if isinstance(m, LowRank)
              for s in (m.forward_side, m.backward_side)]  # fmt: skip
-    counts = [s.prepared for s in state.sources if isinstance(s, Matched)]
+    matched = [s for s in state.sources if isinstance(s, Matched)]
     none = jnp.zeros_like(state.step)
-    return _largest(sides, none), _largest(counts, none)
+    prepared, drawn = [s.prepared for s in matched], [s.count for s in matched]
+    return _largest(sides, none), _largest(prepared, none), _largest(drawn, none)
 
 
 def _largest(values: list[Array], none: Array) -> Array:
     return jnp.max(jnp.stack([none, *values]), axis=0)
 
 
-def grown(kind: Interpretation, largest: tuple[int, int], demand: Demand) -> Interpretation:
+def grown(kind: Interpretation, rank: int, prepared: int, demand: Demand) -> Interpretation:
     """The next bucket, for the `ranks` that a run has: half as much again; each bucket is compiled anew."""
-    rank, count = largest
     larger = {"rank": kind.rank, "directions": kind.directions}
     if rank + max(demand.forward, demand.backward) > kind.rank:
         larger["rank"] = _rounded(kind.rank + max(kind.rank // 2, demand.forward, demand.backward))
-    if kind.kind == "mean_field" and count + demand.gaussians > kind.directions:
+    if kind.kind == "mean_field" and prepared + demand.gaussians > kind.directions:
         larger["directions"] = _rounded(kind.directions + max(kind.directions // 2, demand.gaussians))
     return dataclasses.replace(kind, **larger)
 

@@ -8,6 +8,7 @@ from jax import Array
 from .program import Fields, Inputs, Spec
 
 KERNELS = ("entk", "phi", "g", "g_tilde", "g_tilde_tilde")
+POSITIONS = ("phi_positions", "g_tilde_positions")
 PARTICLES = ("h_particles", "z_particles", "g_tilde_particles")
 
 
@@ -28,10 +29,14 @@ def observe(spec: Spec, inputs: Inputs, fields: Fields, wanted: frozenset[str], 
     same = not fields.g
     if "phi" in wanted:
         out["phi"] = jnp.stack([_trace(_gram(p, p)) / positions for p in phi])
-    needs_mixed = bool({"entk", "g_tilde"} & wanted)
+    if "phi_positions" in wanted:
+        out["phi_positions"] = jnp.stack([_gram(p, p).transpose(0, 2, 1, 3) for p in phi])
+    needs_mixed = bool({"entk", "g_tilde", "g_tilde_positions"} & wanted)
     mixed = [_gram(a, b) for a, b in zip(g, g_tilde, strict=True)] if needs_mixed else []
     if "g_tilde" in wanted:
         out["g_tilde"] = _outputs_last([_trace(m) for m in mixed])
+    if "g_tilde_positions" in wanted:
+        out["g_tilde_positions"] = jnp.stack([m.transpose(0, 3, 2, 5, 1, 4) for m in mixed])
     if "g" in wanted:
         grams = mixed if same and mixed else [_gram(a, a) for a in g]
         out["g"] = _outputs_last([_trace(m) for m in grams])

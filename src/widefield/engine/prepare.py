@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import require, require_integer
 from ..problem.problem import Problem
 from .layout import input_coordinates, make_layout
-from .observables import KERNELS, PARTICLES
+from .observables import KERNELS, PARTICLES, POSITIONS
 from .program import Inputs, Spec
 from .runner import Recording
 
@@ -21,7 +21,7 @@ def make_recording(problem: Problem, record: Sequence[str] | None, every: int, n
     require_integer("neurons", neurons, 1)
     if record is None:
         record = KERNELS if problem.data.outputs == 1 else ("phi",)
-    known = (*KERNELS, *PARTICLES)
+    known = (*KERNELS, *POSITIONS, *PARTICLES)
     for name in record:
         require(name in known, "record", name, f"names from {', '.join(known)}")
     return Recording(frozenset(record), every, neurons)
@@ -31,9 +31,7 @@ def prepare(problem: Problem, recording: Recording, dtype: str) -> tuple[Spec, I
     """The compiled part of a problem, and its numbers."""
     training, data = problem.training, problem.data
     layout = make_layout(problem.network, data.x.shape)
-    wants_gradients = bool(
-        {"entk", "g", "g_tilde", "g_tilde_tilde", "z_particles", "g_tilde_particles"} & recording.wanted
-    )
+    wants_gradients = bool(recording.wanted - {"phi", "phi_positions", "h_particles"})
     rules = [problem.rule.at(layer, problem.network.depth) for layer in range(1, problem.network.depth + 1)]
     # One sweep carries Σ_c e_c·(signal of output c): for rules linear in the signal that share their error e.
     shared = all(rule.linear for rule in rules) and len({type(rule).teach for rule in rules}) == 1

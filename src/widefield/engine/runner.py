@@ -64,7 +64,7 @@ def _advance(
     state: State,
     records: dict[str, Array],
     until: Array,
-) -> tuple[State, dict[str, Array], tuple[Array, Array, tuple[Array, Array]]]:
+) -> tuple[State, dict[str, Array], tuple[Array, Array, tuple[Array, Array, Array]]]:
     """As far as `until`, or to where buffers are full or numbers are not finite; with step, finite and ranks."""
 
     def go_on(carry) -> Array:
@@ -153,11 +153,12 @@ def _run_one(
         until = min(done + chunk, total)
         began = time.perf_counter()
         state, records, status = _advance(spec, recording, demand, inputs, state, records, jnp.asarray(until))
-        reached, finite, (rank, count) = jax.device_get(status)
-        reached, largest = int(reached), (int(rank), int(count))
-        _check_finite(spec, inputs, reached, bool(finite))
+        reached, finite, (rank, prepared, drawn) = jax.device_get(status)
+        reached, largest = int(reached), (int(rank), int(drawn))
         if kind.kind == "mean_field":
-            _check_particles(kind, largest[1])
+            # First: where Gaussians are prepared beyond S dimensions, numbers stop being finite for that reason.
+            _check_particles(kind, int(prepared) if prepared > kind.width else int(drawn))
+        _check_finite(spec, inputs, reached, bool(finite))
         tell(reached)
         if reached >= total:
             times = len(recording.steps(steps))
@@ -165,7 +166,7 @@ def _run_one(
             arrays = {name: np.asarray(value) for name, value in records.items()}
             return state, {name: a[:times] if name in timed else a for name, a in arrays.items()}, largest
         if reached < until:
-            kind = grown(kind, largest, demand)
+            kind = grown(kind, int(rank), int(prepared), demand)
             check_memory(
                 2 * bytes_of(state), f"a run of width {kind.width} at rank {rank}", smaller + ", or raise tolerance"
             )

@@ -61,7 +61,8 @@ def solve_mean_field(
         tolerance: relative size below which a new direction is dropped.
         every: record every k-th step.
         record: kernels and single-neuron trajectories to record, from entk, phi, g, g_tilde, g_tilde_tilde,
-            h_particles, z_particles, g_tilde_particles; default all kernels (with several outputs phi).
+            phi_positions, g_tilde_positions, h_particles, z_particles, g_tilde_particles; default all kernels
+            (with several outputs phi).
         neurons: how many particles `h_final` and the trajectories keep.
         two_time: two-time kernels at every so many steps, 0 for none; 1 gives the responses as well.
     """
