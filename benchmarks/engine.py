@@ -1,0 +1,250 @@
+"""Error against time of mean_field, dense and conditioned networks; scaling of the engine; its matrix-product rate.
+
+    python benchmarks/engine.py [--quick] [--parts error ratio scaling rate] [--problems …]
+
+`error`: four problems; the error is that of f of one run around a reference (mean_field with many particles), root
+    mean square over runs, time and points. Rows go to --table as they come, and the picture is drawn from it.
+`ratio`: depth 3 tanh, 100 steps, S = 4000 against a dense network of width 4000, taking turns.
+`scaling`: fitted exponents of cost in particles, points, steps and depth.
+`rate`: share of the machine's matrix-product rate.
+Compilation is excluded throughout. Processor time is given next to wall time, which other work on the machine spoils.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import widefield as wf
+from widefield.results.result import Result
+
+FOLDER = Path(__file__).resolve().parent.parent
+COLUMNS: tuple[str, ...] = ("problem", "method", "size", "error", "cpu", "seconds")
+NAMES = {"mean_field": "mean field", "dense": "dense networks", "conditioned": "conditioned networks"}
+
+
+class Sizes(NamedTuple):
+    """How large the runs of `error` are: sizes per method, runs, and particles and replicates of the reference."""
+
+    mean_field: tuple[int, ...]
+    dense: tuple[int, ...]
+    conditioned: tuple[int, ...]
+    runs: int
+    reference: tuple[int, int]
+
+
+QUICK = Sizes((1024, 2048), (500, 1000), (500, 1000), 2, (4096, 4))
+FULL = Sizes((1024, 4096, 16384), (500, 1000, 2000, 4000), (500, 2000, 8000), 8, (65536, 8))
+
+
+def problems(quick: bool) -> dict[str, wf.Problem]:
+    digits = 30 if quick else 100
+    sphere = wf.datasets.sphere
+    return {
+        "depth 1 relu, richness 2": wf.Problem(sphere(10, 50), wf.MLP(1, "relu"), "gd", 2.0, wf.Training(50, 0.05)),
+        "depth 2 tanh, FA(0.5)": wf.Problem(
+            sphere(10, 20), wf.MLP(2, "tanh"), wf.rules.FA(rho=0.5), 1.0, wf.Training(50, 0.1)
+        ),
+        "depth 3 tanh, GD": wf.Problem(sphere(10, 20), wf.MLP(3, "tanh"), "gd", 1.0, wf.Training(100, 0.05)),
+        f"depth 2 tanh, {digits} digits": wf.Problem(
+            wf.datasets.digits((0, 1), digits), wf.MLP(2, "tanh"), "gd", 1.0, wf.Training(50, 0.5 / digits)
+        ),
+    }
+
+
+def run(problem: wf.Problem, method: str, size: int, runs: int, seed: int = 0) -> Result:
+    if method == "mean_field":
+        return wf.solve(problem, samples=size, seeds=max(runs, 2), seed=seed, progress=False)
+    return wf.simulate(problem, size, runs, engine=method, seed=seed, progress=False)
+
+
+def timed(call: Callable[[], Result]) -> tuple[Result, float, float]:
+    """What came out, and processor and wall seconds of one of its runs.
+
+    Called twice: the first compiles, with the same seeds, since how far buffers grow depends on them.
+    """
+    call()
+    cpu, wall = time.process_time(), time.perf_counter()
+    result = call()
+    runs = result.info["seeds"]
+    return result, (time.process_time() - cpu) / runs, (time.perf_counter() - wall) / runs
+
+
+def error_of_one(result: Result, reference: np.ndarray) -> float:
+    """Root mean square over runs, time and points of f − reference, from mean and standard error over runs."""
+    off = result["f"].values - reference
+    # The spread of n runs around their mean is n−1 squared standard errors.
+    spread = (result.info["seeds"] - 1) * result["f_se"].values ** 2
+    return float(np.sqrt(np.mean(off**2 + spread)))
+
+
+def reference_of(problem: wf.Problem, size: tuple[int, int]) -> np.ndarray:
+    result = run(problem, "mean_field", *size, seed=1000)
+    print(f"  reference: {size[1]} × {size[0]} particles, standard error {_rms(result['f_se'].values):.1e}", flush=True)
+    return result["f"].values
+
+
+def _rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def measure_errors(name: str, problem: wf.Problem, sizes: Sizes) -> list[dict[str, object]]:
+    """Rows of the table for one problem."""
+    print(name, flush=True)
+    reference = reference_of(problem, sizes.reference)
+    rows: list[dict[str, object]] = []
+    for method in NAMES:
+        if method == "conditioned" and problem.network.depth == 1:
+            continue  # no hidden matrix: the same program as dense
+        for size in getattr(sizes, method):
+            result, cpu, seconds = timed(lambda m=method, s=size: run(problem, m, s, sizes.runs, seed=1))
+            error = error_of_one(result, reference)
+            rows.append(dict(zip(COLUMNS, (name, method, size, error, cpu, seconds), strict=True)))
+            print(f"  {method:11s} {size:6d}  error {error:.5f}  cpu {cpu:8.3f} s  wall {seconds:8.3f} s", flush=True)
+    return rows
+
+
+def store(path: Path, rows: list[dict[str, object]]) -> list[dict[str, str]]:
+    """Replace the rows of the measured problem in the table; all rows, as text."""
+    old = list(csv.DictReader(path.open())) if path.exists() else []
+    new = [{k: str(v) for k, v in row.items()} for row in rows]
+    fresh = {row["problem"] for row in new}
+    table = [row for row in old if row["problem"] not in fresh] + new
+    temporary = path.with_suffix(".part")
+    with temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(table)
+    temporary.replace(path)
+    return table
+
+
+def draw(table: list[dict[str, str]], path: Path) -> None:
+    """Error against processor time of one run, one panel per problem."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(row["problem"] for row in table))
+    figure, panels = plt.subplots(1, len(names), figsize=(3.4 * len(names), 3.2), squeeze=False, layout="constrained")
+    for panel, name in zip(panels[0], names, strict=True):
+        for method, marker in zip(NAMES, "os^", strict=True):
+            rows = [row for row in table if row["problem"] == name and row["method"] == method]
+            x, y = ([float(row[column]) for row in rows] for column in ("cpu", "error"))
+            if rows:
+                panel.loglog(x, y, marker=marker, label=NAMES[method])
+        panel.set(title=name, xlabel="processor seconds per run")
+        panel.title.set_fontsize("medium")
+    panels[0][0].set_ylabel("error of f")
+    panels[0][-1].legend(frameon=False, fontsize="small")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
+def measure_ratio(size: int, turns: int) -> None:
+    """Time and error of S particles over those of a dense network of width S, with the same observables."""
+    problem = problems(quick=False)["depth 3 tanh, GD"]
+    print(f"S = {size} particles against a dense network of width {size}, depth 3 tanh, GD, 100 steps")
+    reference = reference_of(problem, (4 * size, 4))
+    errors: dict[str, list[float]] = {"mean_field": [], "dense": []}
+    ratios = []
+    for turn in range(turns):
+        cpu, wall = {}, {}
+        for method, seen in errors.items():
+            result, cpu[method], wall[method] = timed(lambda m=method, t=turn: run(problem, m, size, 2, seed=t))
+            seen.append(error_of_one(result, reference))
+        ratios.append([each["mean_field"] / each["dense"] for each in (wall, cpu)])
+        print(f"  wall {wall['mean_field']:.2f} / {wall['dense']:.2f} s,", end="")
+        print(f" error {errors['mean_field'][-1]:.5f} / {errors['dense'][-1]:.5f}", flush=True)
+    wall_ratio, cpu_ratio = np.median(ratios, axis=0)
+    error_ratio = _rms(np.array(errors["mean_field"])) / _rms(np.array(errors["dense"]))
+    print(f"  time ratio {wall_ratio:.3f} (processor time {cpu_ratio:.3f}), error ratio {error_ratio:.3f}")
+
+
+def scaled(points: int = 5, steps: int = 50, depth: int = 2) -> wf.Problem:
+    data = wf.datasets.sphere(points, 20)
+    return wf.Problem(data, wf.MLP(depth, "tanh"), "gd", 1.0, wf.Training(steps, 0.05))
+
+
+def measure_scaling(quick: bool) -> None:
+    """Exponents of processor time in each size, the others fixed."""
+    axes: dict[str, tuple[int, ...]] = {
+        "samples": (2000, 8000) if quick else (2000, 4000, 8000, 16000, 32000),
+        "points": (5, 20) if quick else (5, 10, 20, 40),
+        "steps": (100, 400) if quick else (100, 200, 400, 800),
+        "depth": (2, 4) if quick else (2, 3, 4, 6, 8),
+    }
+    for axis, sizes in axes.items():
+        times = []
+        for size in sizes:
+            samples = size if axis == "samples" else 2000
+            problem = scaled() if axis == "samples" else scaled(**{axis: size})
+            times.append(timed(lambda p=problem, s=samples: run(p, "mean_field", s, 2))[1])
+        exponent = np.polyfit(np.log(sizes if axis != "depth" else np.array(sizes) - 1), np.log(times), 1)[0]
+        each = ", ".join(f"{size}: {seconds:.3f} s" for size, seconds in zip(sizes, times, strict=True))
+        name = "depth − 1" if axis == "depth" else axis
+        print(f"cost ∝ ({name})^{exponent:.2f}   {each}", flush=True)
+
+
+def measure_rate(quick: bool) -> None:
+    """Share of the rate of a square product, for products of (P × rank) with (rank × S).
+
+    Counted per step and hidden matrix: 4 products on the way forward, 5 back and 1 for the update, 2·P·rank·S each, at
+    the last rank. New directions and observables are work that is not counted.
+    """
+    square = jnp.ones((1000, 1000)) if quick else jnp.ones((2000, 2000))
+    multiply = jax.jit(lambda a: a @ a)
+    multiply(square).block_until_ready()
+    seconds = []
+    for _ in range(5):
+        began = time.process_time()
+        multiply(square).block_until_ready()
+        seconds.append(time.process_time() - began)
+    best = 2 * len(square) ** 3 / min(seconds)
+    for points in (5, 20) if quick else (5, 20, 80):
+        samples = 4000
+        problem = scaled(points=points, steps=100, depth=3)
+        result, cpu, _ = timed(lambda p=problem, s=samples: run(p, "mean_field", s, 2))
+        rank = result.info["rank"]
+        flops = 10 * 2 * points * rank * samples * (problem.training.steps + 1) * (problem.network.depth - 1)
+        print(
+            f"P {points:3d}, rank {rank}: {flops / cpu / 1e9:.1f} of {best / 1e9:.1f} Gflop/s per processor second, "
+            f"{flops / cpu / best:.0%}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes, a few minutes in all")
+    parts = ("error", "ratio", "scaling", "rate")
+    parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
+    parser.add_argument("--problems", nargs="+", type=int, choices=(1, 2, 3, 4), default=[1, 2, 3, 4])
+    parser.add_argument("--turns", type=int, default=3, help="how often `ratio` measures")
+    parser.add_argument("--table", type=Path, default=Path("engine.csv"))
+    parser.add_argument("--picture", type=Path, default=FOLDER / "docs" / "images" / "engine.png")
+    options = parser.parse_args()
+    if "error" in options.parts:
+        for number, (name, problem) in enumerate(problems(options.quick).items(), 1):
+            if number in options.problems:
+                rows = measure_errors(name, problem, QUICK if options.quick else FULL)
+                draw(store(options.table, rows), options.picture)
+    if "ratio" in options.parts:
+        measure_ratio(1000 if options.quick else 4000, options.turns)
+    if "scaling" in options.parts:
+        measure_scaling(options.quick)
+    if "rate" in options.parts:
+        measure_rate(options.quick)
+
+
+if __name__ == "__main__":
+    main()
