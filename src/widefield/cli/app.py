@@ -11,6 +11,7 @@ from ..errors import WidefieldError, one_line
 from .compare import compare
 from .demo import demo
 from .lazy import lazy_app
+from .reproduce import reproduce
 from .simulate import simulate
 from .solve import solve
 
@@ -66,6 +67,6 @@ def widefield(
     """
 
 
-for command in (demo, solve, simulate, compare):
+for command in (demo, solve, simulate, compare, reproduce):
     app.command()(command)
 app.add_typer(lazy_app, name="lazy")

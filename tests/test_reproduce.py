@@ -1,0 +1,347 @@
+import os
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+import widefield as wf
+from widefield.cli.app import app
+from widefield.errors import InputError
+from widefield.progress import make_progress
+from widefield.reproduce import FIGURES, reproduce
+from widefield.reproduce.cache import Cache, chains, make_all
+from widefield.reproduce.claims import SIGNIFICANT, all_claims, evaluate
+from widefield.reproduce.fig1 import gaussian_distance
+from widefield.reproduce.fig7 import jackknife_covariance
+from widefield.reproduce.measures import distance, power_law, squared_error
+from widefield.reproduce.study import SIZES, plan
+
+# Compilation is what these runs cost. All figures together take a minute, so the longer ones run with the slow tests.
+FAST = ("fig4", "fig5")
+SLOW = tuple(name for name in FIGURES if name not in FAST)
+
+
+@pytest.fixture(scope="module")
+def fast(tmp_path_factory):
+    return reproduce(FAST, size="tiny", folder=tmp_path_factory.mktemp("fast"), progress=False)
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    return reproduce(SLOW, size="tiny", folder=tmp_path_factory.mktemp("slow"), progress=False)
+
+
+def close(data: xr.Dataset, *names: str) -> None:
+    """Networks are within their errors of the theory: rms below 3 where the finite width of tiny networks may show.
+
+    Errors come from few networks, so single entries may lie far off; 3 in the mean square over a whole variable
+    would come by chance in less than 1 of 1000 runs, were its entries one single number with 5 degrees of freedom.
+    """
+    for name in names:
+        assert distance(data, name).rms < 3, name
+
+
+def check_files(made, names) -> None:
+    for name in names:
+        for ending, start in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("nc", b"\x89HDF")):
+            assert (made.page.parent / f"{name}.{ending}").read_bytes().startswith(start)
+        for variable, values in made.data[name].data_vars.items():
+            numbers = values.values
+            if name == "fig5" and "rule" in values.dims:
+                numbers = values.isel(rule=slice(0, 3)).values  # (c) has no Hebb
+            assert np.isfinite(numbers).all() or name == "fig2", (name, variable)
+
+
+@pytest.mark.slow
+def test_fig1_four_rules(slow):
+    data = slow.data["fig1"]
+    close(data, "loss", "alignment", "g_tilde", "phi_end", "g_tilde_end")
+    assert np.allclose(data["loss"][:, 0], 2.0)  # ½Σy² of 4 points, all outputs 0
+    start = data["g_tilde_theory"].isel(time=0)
+    # G̃ = ⟨φ̇²w²⟩ = 1 for GD and GLN, and 0 where the feedback knows nothing of w.
+    assert np.allclose(start, [1, 0, 1, 0], atol=0.08)
+    assert (data["loss_theory"].diff("time") < 0).all()
+    # tr K/tr Φ at initialisation: both layers for GD and GLN, the last one only for FA and Hebb.
+    assert np.allclose(data["layers_factor"], [2, 1, 2, 1], atol=4 * float(data["layers_factor_se"].max()))
+    assert ((data["readout_share"] > 0) & (data["readout_share"] < 1.1)).all()
+
+
+def test_fig4_feedback_correlation(fast):
+    data = fast.data["fig4"]
+    check_files(fast, FAST)
+    close(data, "loss", "alignment", "g_tilde", "overlap", "speed")
+    depth = data.sizes["layer"]
+    for rho in data["rho"].values:
+        start = data["g_tilde_theory"].sel(rho=rho).isel(time=0)
+        assert np.allclose(start, [rho ** (depth + 1 - layer) for layer in data["layer"].values])
+    speed = data["speed_theory"]
+    assert float(speed.sel(rho=1.0) / speed.sel(rho=0.0)) == pytest.approx(depth + 1)
+
+
+def test_fig5_exact(fast):
+    data = fast.data["fig5"]
+    close(data, "loss", "alignment")
+    close(data.isel(rule=slice(0, 3)), "moved")
+    assert np.allclose(data["exponent_small"][:3], 2, atol=1e-3)
+    assert np.allclose(data["exponent_large"][:3], [1, 2 / 3, 2 / 3], atol=1e-3)
+    assert np.allclose(data["alignment_theory"].isel(time=0), 0.25)  # 1/P
+    assert (data["end_g_tilde"].diff("rho") > 0).all()
+
+
+@pytest.mark.slow
+def test_fig2_lazy_kernels(slow):
+    data = slow.data["fig2"]
+    check_files(slow, SLOW)
+    assert np.allclose(data["fa_by_rho"].sel(rho=0), data["nngp"], rtol=1e-12)
+    assert np.allclose(data["fa_by_rho"].sel(rho=1), data["ntk"], rtol=1e-12)
+    # 4 standard errors, or 0.2 for the next order at N = 16: 1 false alarm in some 3000 runs, five exponents.
+    for name in ("phi", "g", "entk"):
+        off = np.abs(data[f"{name}_exponent"] + 1)
+        assert (off < np.maximum(0.2, 4 * data[f"{name}_exponent_se"])).all()
+    late, early = data["phi_error"].isel(width=0, case=0, layer=-1), data["phi_error"].isel(width=0, case=0, layer=0)
+    assert late > early
+
+
+@pytest.mark.slow
+def test_fig3_richness(slow):
+    data = slow.data["fig3"]
+    close(data, "loss", "alignment", "cosine", "entk_end")
+    ends = data.isel(time=-1)
+    assert ends["alignment_theory"][1] > ends["alignment_theory"][0]
+    assert ends["loss_theory"][1] < ends["loss_theory"][0]
+    assert np.allclose(data["entk_start_theory"], data["phi_start_theory"], atol=0.05)  # last layer only
+    assert (np.abs(data["exponent"] + 1) < 4 * data["exponent_se"]).all()
+
+
+@pytest.mark.slow
+def test_fig6_two_theories(slow):
+    data = slow.data["fig6"]
+    close(data, "phi", "loss", "algorithm_phi", "algorithm_loss")
+    assert float(np.abs(data["phi_theory"].diff("time")).max()) > 1e-3  # features move
+
+
+@pytest.mark.slow
+def test_fig7_fluctuations(slow):
+    data = slow.data["fig7"]
+    layers = data["layer"].values
+    brownian = 5 * np.minimum.outer(layers, layers)
+    assert np.allclose(data["phi_covariance_theory"], brownian)
+    assert np.allclose(data["g_covariance_theory"], brownian[::-1, ::-1])
+    close(data, "phi_covariance", "g_covariance")
+    close(data.isel(width=[-1]), "phi_variance", "g_variance")  # the first order is right at the largest width only
+
+
+def test_claims_on_fast_figures(fast):
+    assert {claim.figure for claim, _ in fast.claims} == set(FAST)
+    assert all(np.isfinite(verdict.value) for _, verdict in fast.claims)
+    verdicts = {claim.text: verdict for claim, verdict in fast.claims}
+    # Slips of the paper are found at any size; what is exact holds at any size.
+    assert not verdicts["Two-layer GD: dΔ/dt = −H_yΔ"].holds
+    assert not verdicts["G̃^ℓ(0) = ρ^(L−ℓ)"].holds
+    assert verdicts["At large γ₀, ΔH_y ∼ γ₀^(2/3) for FA"].holds
+    assert verdicts["Larger ρ trains faster"].holds
+
+
+def test_claims_fail_on_data_that_speak_against_them(fast):
+    data = fast.data["fig4"]
+    turned = data.assign(loss=data["loss"].isel(rho=slice(None, None, -1)).assign_coords(rho=data["rho"]))
+    verdicts = {claim.text: verdict for claim, verdict in evaluate({"fig4": turned})}
+    assert not verdicts["Larger ρ trains faster"].holds
+    assert verdicts["Larger ρ trains faster"].value < -SIGNIFICANT * verdicts["Larger ρ trains faster"].error
+
+
+@pytest.mark.slow
+def test_claims_on_slow_figures(slow):
+    assert {claim.figure for claim, _ in slow.claims} == set(SLOW)
+    assert all(np.isfinite(verdict.value) for _, verdict in slow.claims)
+    verdicts = {claim.text: verdict for claim, verdict in slow.claims}
+    assert not verdicts["The lazy GLN kernel is ⟨φ̇(m)φ̇(m)⟩^L ∘ K^x"].holds
+    assert verdicts["FA starts with G̃ = 0, which increases to a non-zero value"].holds
+    assert verdicts["ρ → 1 recovers the back-propagation NTK"].holds
+
+
+def test_every_figure_has_claims_and_all_sizes():
+    assert {claim.figure for claim in all_claims()} == set(FIGURES)
+    for study in FIGURES.values():
+        assert set(study.sizes) == set(SIZES)
+        for size in SIZES:
+            names = study.calls(study.sizes[size])
+            assert sorted(name for chain in chains(names) for name in chain) == sorted(names)
+
+
+class _Page(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.images, self.links, self.open = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        if tag == "img":
+            self.images.append(found["src"])
+        if tag in ("a", "link"):
+            self.links.append(found["href"])
+        if tag not in ("img", "meta", "link", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_page_is_whole_and_self_contained(fast):
+    text = fast.page.read_text(encoding="utf-8")
+    page = _Page()
+    page.feed(text)
+    assert page.open == []
+    assert len(page.images) == len(FAST)
+    assert all(image.startswith("data:image/png;base64,") for image in page.images)
+    for link in page.links:
+        assert link.startswith(("#", "data:")) or (fast.page.parent / link).is_file()
+    assert "<script" not in text
+    assert text.count("does not hold") >= 2
+    for claim, _ in fast.claims:
+        assert claim.where in text
+
+
+def _browser() -> str | None:
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell")
+    return next((found for name in names if (found := shutil.which(name))), None)
+
+
+@pytest.mark.skipif(_browser() is None, reason="no Chromium or Chrome on this machine")
+def test_page_in_a_browser(fast, tmp_path):
+    """A copy of the page reports on its images in its title; the browser's log holds what its console said."""
+    report = (
+        "const all = [...document.images]; document.title = 'loaded ' + all.filter(i => i.naturalWidth > 0).length;"
+    )
+    script = f"<script>window.addEventListener('load', () => {{ {report} }})</script></body>"
+    copy = tmp_path / "page.html"
+    copy.write_text(fast.page.read_text(encoding="utf-8").replace("</body>", script), encoding="utf-8")
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--enable-logging=stderr",
+        f"--user-data-dir={tmp_path}/p",
+    ]
+    command = [_browser(), *options, "--virtual-time-budget=5000", "--dump-dom", copy.as_uri()]
+    shown = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": str(tmp_path)}
+    )
+    assert f"<title>loaded {len(FAST)}</title>" in shown.stdout, shown.stderr[-2000:]
+    assert "CONSOLE" not in shown.stderr
+
+
+CALLED: list[int] = []
+
+
+def _count(problem, *, progress, value, fail=False):
+    CALLED.append(value)
+    progress.update(1, 1)
+    if fail:
+        raise InputError("stop here")
+    return xr.Dataset({"value": ("x", np.full(3, float(value)))})
+
+
+def test_interrupted_run_goes_on_where_it_stopped(problem, tmp_path):
+    cache = Cache(tmp_path / "cache")
+    good = {str(value): plan(_count, problem, value=value) for value in range(3)}
+    bad = {"last": plan(_count, problem, value=9, fail=True)}
+    with make_progress(False) as bar:
+        make_all({"0": good["0"]}, cache, bar)
+        with pytest.raises(InputError):
+            make_all({"0": good["0"], **bad}, cache, bar)
+        CALLED.clear()
+        made = make_all(good, cache, bar)
+        assert sorted(CALLED) == [1, 2]
+        assert [float(made[name]["value"][0]) for name in good] == [0, 1, 2]
+        # A damaged file is made again, and nothing unfinished is left.
+        cache.path(good["1"]).write_bytes(b"nonsense")
+        CALLED.clear()
+        make_all(good, cache, bar)
+    assert CALLED == [1]
+    assert len(list((tmp_path / "cache").iterdir())) == 3
+
+
+def test_settings_decide_the_hash(problem, tmp_path):
+    cache = Cache(tmp_path)
+    rich = wf.Problem(problem.data, problem.network, problem.rule, 2 * problem.richness, problem.training)
+    one, same = (cache.path(plan(_count, problem, value=1)) for _ in range(2))
+    others = {cache.path(plan(_count, problem, value=2)), cache.path(plan(_count, rich, value=1))}
+    assert one == same
+    assert len(others | {one}) == 3
+
+
+def test_squared_error_is_that_of_single_networks():
+    rng = np.random.default_rng(0)
+    runs, truth = rng.normal(1.0, 0.3, (7, 5)), rng.normal(1.0, 0.1, 5)
+    networks = xr.Dataset({"k": ("x", runs.mean(0)), "k_se": ("x", runs.std(0, ddof=1) / np.sqrt(7))})
+    theory = xr.Dataset({"k": ("x", truth)})
+    direct = np.mean(np.sum((runs - truth) ** 2, axis=1)) / np.sum(truth**2)
+    assert float(squared_error(networks, theory, "k", seeds=7, dims=("x",))) == pytest.approx(direct)
+
+
+def test_power_law_and_its_error():
+    x = np.array([1.0, 2.0, 4.0, 8.0])
+    assert power_law(x, 3 * x**-1.5).value == pytest.approx(-1.5)
+    rng = np.random.default_rng(1)
+    fits = [power_law(x, np.exp(-np.log(x) + 0.1 * rng.standard_normal(4)), 0.1 / x) for _ in range(400)]
+    pull = np.array([(fit.value + 1) / fit.error for fit in fits])
+    # Errors are never narrower than given and wider where points scatter: a spread of 1 at the most; 400 draws: ± 0.04.
+    assert 0.6 < pull.std() < 1.1
+
+
+def test_distance_counts_standard_errors():
+    data = xr.Dataset(
+        {
+            "a": ("x", np.array([1.0, 2.0, 5.0])),
+            "a_se": ("x", np.array([0.0, 0.3, 1.0])),
+            "a_theory": ("x", np.array([1.0, 2.5, 5.0])),
+            "a_theory_se": ("x", np.array([0.0, 0.4, 0.0])),
+        }
+    )
+    assert distance(data, "a").largest == pytest.approx(1.0)
+    assert distance(data, "a").rms == pytest.approx(np.sqrt(0.5))
+    assert distance(data.assign(a=data["a"] + 1), "a").largest > 1e6  # no error, yet not the same
+
+
+def test_gaussian_distance_tells_a_gaussian_from_others():
+    rng = np.random.default_rng(2)
+    gauss, other = rng.standard_normal((3, 4000)), rng.laplace(size=(3, 4000))
+    near, far = gaussian_distance(gauss), gaussian_distance(other)
+    assert near[0] < 1.5 / np.sqrt(4000) < 0.05 < far[0]  # the mean of three distances above 1.5/√n: 1 in 10⁴
+    assert 0 < far[1] < 0.01
+
+
+def test_jackknife_error_of_a_covariance():
+    rng = np.random.default_rng(3)
+    covariance, error = jackknife_covariance(rng.standard_normal((2000, 2)))
+    assert np.all(np.abs(covariance - np.eye(2)) < 5 * error)
+    assert error[0, 0] == pytest.approx(np.sqrt(2 / 2000), rel=0.6)  # 20 groups know it to 16%
+
+
+def test_command_names_what_is_allowed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = CliRunner().invoke(app, ["reproduce", "fig9"])
+    assert outcome.exit_code == 2
+    assert re.search(r"figure is 'fig9'; allowed: some of fig1, .*fig7", outcome.output)
+    assert not any(tmp_path.iterdir())
+
+
+def test_command_writes_the_page(fast, tmp_path, monkeypatch):
+    """On a folder where all runs are there already, at another size: only what is missing is made."""
+    monkeypatch.chdir(tmp_path)
+    study = FIGURES["fig5"]
+    monkeypatch.setitem(study.sizes, "quick", study.sizes["tiny"])
+    shutil.copytree(fast.page.parent / "cache", tmp_path / "reproduction-quick" / "cache")
+    before = {p.name for p in (tmp_path / "reproduction-quick" / "cache").iterdir()}
+    outcome = CliRunner().invoke(app, ["reproduce", "fig5", "--quick"])
+    assert outcome.exit_code == 0, outcome.output
+    assert "claims hold" in outcome.output
+    assert "does not hold: Two-layer GD" in outcome.output
+    assert {p.name for p in (tmp_path / "reproduction-quick" / "cache").iterdir()} == before
+    assert (tmp_path / "reproduction-quick" / "index.html").is_file()
