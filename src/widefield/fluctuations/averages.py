@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from ..lazy.quadrature import choose_resolution, gaussian_line, polar_nodes
+from ..lazy.quadrature import choose_resolution, elementwise, gaussian_line, polar_nodes
 from ..problem.activations import Activation
 
 # Pairs with 1−ρ² below this are one direction: their h are multiples of each other, at any width.
@@ -56,7 +56,8 @@ def layer_averages(activation: Activation, below: np.ndarray, pairs: Pairs) -> t
     ends = np.unique([sigma.min(), sigma.max()])
     resolution, error = (24, 64), 0.0
     if len(below) > 1:
-        resolution, error = choose_resolution(activation.phi_dot, activation.phi_dot, ends, ends)
+        slope = elementwise(activation.phi_dot)
+        resolution, error = choose_resolution(slope, slope, ends, ends)
     for index, (m, n) in enumerate(zip(pairs.first, pairs.second, strict=True)):
         own, other, mixed = pairs.place[m, m], pairs.place[n, n], pairs.place[m, n]
         cosine = _cosine(below, m, n)
