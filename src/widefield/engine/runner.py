@@ -21,6 +21,7 @@ from .observables import observe, phi_h, whole_fields
 from .program import Inputs, Spec, State, step
 
 TIMES_BUCKET = 64
+SMALLER = "lower width, samples or steps, or record less often (every=)"
 SECONDS_PER_CALL = 0.5  # long enough to hide the call, short enough for progress and Ctrl-C
 
 
@@ -116,14 +117,18 @@ def run(
     kind = first_capacity(kind, spec, samples, inputs.x.shape[1])
     total = steps + 1
     kept, most = [], (0, 0)
+    if quasi is None:
+        quasi = np.zeros((len(keys), spec.depth, 0, kind.width), kind.dtype)
+    shapes = jax.eval_shape(partial(_start, spec, kind), inputs, keys[0], quasi[0])
+    room = _record_shapes(spec, recording, steps, inputs, shapes)
+    check_memory(bytes_of(shapes) + bytes_of(room), f"a run of width {kind.width}", SMALLER)
     for number in range(len(keys)):
-        drawn = np.zeros((spec.depth, 0, kind.width), kind.dtype) if quasi is None else quasi[number]
 
         def tell(done: int, before: int = number * total) -> None:
             report(before + done, len(keys) * total, f"{kind.kind}, width {kind.width}, {len(keys)} runs")
 
         state, records, largest = _run_one(
-            spec, kind, recording, steps, demand, inputs, keys[number], jnp.asarray(drawn), tell
+            spec, kind, recording, steps, demand, inputs, keys[number], jnp.asarray(quasi[number]), room, tell
         )
         kept.append(finish(state, records))
         del state  # before the next network is made
@@ -139,15 +144,11 @@ def run(
 
 def _run_one(
     spec: Spec, kind: Interpretation, recording: Recording, steps: int, demand: Demand, inputs: Inputs, key: Array,
-    quasi: Array, tell: Callable[[int], None],
+    quasi: Array, room: dict[str, jax.ShapeDtypeStruct], tell: Callable[[int], None],
 ) -> tuple[State, dict[str, np.ndarray], tuple[int, int]]:  # fmt: skip
     """One network from its first step to its last."""
-    shapes = jax.eval_shape(partial(_start, spec, kind), inputs, key, quasi)
-    smaller = "lower width, samples or steps, or record less often (every=)"
-    shape_of = _record_shapes(spec, recording, steps, inputs, shapes)
-    check_memory(bytes_of(shapes) + bytes_of(shape_of), f"a run of width {kind.width}", smaller)
     state = _start(spec, kind, inputs, key, quasi)
-    records = {name: jnp.zeros(s.shape, s.dtype) for name, s in shape_of.items()}
+    records = {name: jnp.zeros(s.shape, s.dtype) for name, s in room.items()}
     total, done, chunk = steps + 1, 0, 1
     while True:
         until = min(done + chunk, total)
@@ -168,7 +169,7 @@ def _run_one(
         if reached < until:
             kind = grown(kind, int(rank), int(prepared), demand)
             check_memory(
-                2 * bytes_of(state), f"a run of width {kind.width} at rank {rank}", smaller + ", or raise tolerance"
+                2 * bytes_of(state), f"a run of width {kind.width} at rank {rank}", SMALLER + ", or raise tolerance"
             )
             state = enlarge(state, kind)
         elapsed = time.perf_counter() - began
