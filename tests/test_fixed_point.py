@@ -200,7 +200,6 @@ def test_both_kinds_of_response_agree_for_a_smooth_activation(rule):
         ("fa", 3, "regression"),
         ("dfa", 2, "regression"),
         ("hebb", 2, "regression"),
-        pytest.param("kolen_pollack", 3, "regression", marks=pytest.mark.slow),
         pytest.param(wf.rules.FA(1.0), 3, "regression", marks=pytest.mark.slow),
         pytest.param("kolen_pollack", 3, "jacobian", marks=pytest.mark.slow),
         pytest.param("fa", 3, "jacobian", marks=pytest.mark.slow),
@@ -216,6 +215,19 @@ def test_linear_networks_have_no_sampling_error(rule, depth, responses):
         names += [f"response_{x}" for x in "abcd" if f"response_{x}" in exact]
     for name in names:
         np.testing.assert_allclose(found[name].values, exact[name].values, rtol=1e-8, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.slow
+def test_dropped_directions_cost_less_than_the_cutoff():
+    """Under Kolen–Pollack some directions of the past are smaller than any cutoff; what is dropped falls with it."""
+    problem = make_problem("kolen_pollack", 3, "linear", richness=1.0, dt=0.1)
+    exact = solve_linear(problem, two_time=True)
+    errors = []
+    for cutoff in (1e-4, 1e-5, 1e-6):
+        found = solve_fixed_point(problem, samples=1024, seeds=1, cutoff=cutoff, tolerance=1e-10)
+        errors.append(max(float(np.abs(found[f"{k}_two_time"] - exact[f"{k}_two_time"]).max()) for k in KERNELS))
+        assert errors[-1] < 0.1 * cutoff
+    assert errors[0] > errors[1] > errors[2]
 
 
 def test_equal_time_responses_count():
