@@ -54,16 +54,20 @@ def ensemble(network, x, width, networks, seed, dense):
     return np.stack([*phi, *gradient, entk], axis=1)
 
 
-def measured(network, x, widths, networks, seed=0, dense=False):
+def covariance(network, x, width, networks, seed=0, dense=False):
+    """N·Cov of (Φ¹ … Φ^L, G¹ … G^L, K), upper triangles, and its standard error: that of a mean of products."""
+    upper, batch = np.triu_indices(len(x)), min(networks, 500)
+    batches = [ensemble(network, x, width, batch, seed + i, dense) for i in range(networks // batch)]
+    values = np.concatenate(batches)[:, :, *upper].reshape(len(batches) * batch, -1)
+    values = values - values.mean(0)
+    mean = values.T @ values / len(values)
+    variance = np.maximum((values**2).T @ values**2 / len(values) - mean**2, 0)
+    return width * mean * len(values) / (len(values) - 1), width * np.sqrt(variance / len(values))
+
+
+def measured(network, x, widths, networks, **options):
     """N·Cov at N = ∞ and its standard error, from a straight line in 1/N through two or more widths."""
-    upper = np.triu_indices(len(x))
-    estimates, errors = [], []
-    for width in widths:
-        values = ensemble(network, x, width, networks, seed, dense)[:, :, *upper].reshape(networks, -1)
-        values = values - values.mean(0)
-        products = width * values[:, :, None] * values[:, None, :] * networks / (networks - 1)
-        estimates.append(products.mean(0))
-        errors.append(products.std(0) / np.sqrt(networks))
+    estimates, errors = zip(*(covariance(network, x, width, networks, **options) for width in widths), strict=True)
     # Least squares for the intercept; the widths share one set of weights, so the error is that of a fixed combination.
     design = np.stack([np.ones(len(widths)), 1 / np.asarray(widths)], axis=1)
     share = np.linalg.pinv(design)[0]
@@ -85,13 +89,17 @@ def predicted(network, x):
     return kernels, found.entk_entk[m, n][:, m, n]
 
 
-def worst(network, x, widths, networks, **options):
-    estimate, error = measured(network, x, widths, networks, **options)
+def deviations(network, x, estimate, error):
+    """Largest deviation from the leading order in standard errors, of kernels and of the eNTK."""
     kernels, entk = predicted(network, x)
     size = len(kernels)
     deviation = np.abs(estimate[:size, :size] - kernels) / np.maximum(error[:size, :size], 1e-12)
     entk_deviation = np.abs(estimate[size:, size:] - entk) / np.maximum(error[size:, size:], 1e-12)
     return deviation.max(), entk_deviation.max()
+
+
+def worst(network, x, widths, networks, **options):
+    return deviations(network, x, *measured(network, x, widths, networks, **options))
 
 
 @pytest.mark.parametrize(("activation", "v"), [("relu", 5), ("linear", 2)])
@@ -147,25 +155,40 @@ def test_agrees_with_dense_networks():
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2])
 def test_deep_relu_agrees_with_ensembles_of_networks(count):
-    """L = 10, 1000 networks each; rates as above. Below N ≈ 200 a straight line in 1/N is not enough."""
-    kernels, entk = worst(wf.MLP(10, "relu"), points(count), (200, 400, 1000), 1000)
+    """L = 10, to 2 %: 20 000 networks of each width, extrapolated; rates as above.
+
+    The terms beyond the straight line in 1/N are 1 % at N = 200.
+    """
+    kernels, entk = worst(wf.MLP(10, "relu"), points(count), (200, 400, 1000), 20_000)
+    assert kernels < 5.5
+    assert entk < 5.5
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("width", [100, 200, 400, 1000])
+def test_deep_relu_at_each_width(width, count):
+    """The paper's figure: L = 10, 500 networks of each width, all covariances, against the leading order as it is.
+
+    What is beyond the leading order is 20 % in the last layer at N = 100, where 500 networks have an error of 15 %. The
+    largest of all deviations in 240 such ensembles (these widths, one and two points) was 4.8 standard errors.
+    """
+    network, x = wf.MLP(10, "relu"), points(count)
+    kernels, entk = deviations(network, x, *covariance(network, x, width, 500, seed=77))
     assert kernels < 5.5
     assert entk < 5.5
 
 
 @pytest.mark.parametrize("width", [100, 300, 1000])
-def test_deep_relu_at_each_width(width):
-    """Paper's Figure: L = 10, 500 networks of each width. One point: Var Φ^ℓ = (1+5/N)^ℓ − 1 exactly, ≈ 5ℓ/N.
+def test_deep_relu_beyond_the_leading_order(width):
+    """One point: Var Φ^ℓ = (1+5/N)^ℓ − 1 exactly, ≈ 5ℓ/N.
 
-    The variances of Φ^ℓ are compared with the exact value within 5 standard errors (false alarm 1 in 10⁵ each, if
-    Gaussian), the leading order with it within the next order, ½(5ℓ/N)²e^{5ℓ/N}.
+    500 networks agree with it within 5 standard errors (false alarm 1 in 10⁵ each, if Gaussian), and the leading order
+    within the next order, ½(5ℓ/N)²e^{5ℓ/N}.
     """
-    network, x = wf.MLP(10, "relu"), np.ones((1, 3))
-    values = ensemble(network, x, width, 500, 5, False)[:, :10, 0, 0]
-    squares = (values - values.mean(0)) ** 2
-    layer = np.arange(1, 11)
+    network, x, layer = wf.MLP(10, "relu"), np.ones((1, 3)), np.arange(1, 11)
+    estimate, error = (np.diag(part)[:10] / width for part in covariance(network, x, width, 500, seed=5))
     exact = (1 + 5 / width) ** layer - 1
-    assert np.all(np.abs(squares.mean(0) - exact) < 5 * squares.std(0) / np.sqrt(500))
+    assert np.all(np.abs(estimate - exact) < 5 * error)
     leading = np.diag(kernel_covariance(network, x, width=width).phi_phi.squeeze())
     ratio = 5 * layer / width
     assert np.all(np.abs(leading - exact) <= ratio**2 / 2 * np.exp(ratio))

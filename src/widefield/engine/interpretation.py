@@ -54,7 +54,7 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, qua
     nothing = jnp.zeros((1, width), dtype)
 
     def gaussians(layer: int, rows: int) -> Array:
-        source = sources[layer].ready(next(keys), rows)
+        source = sources[layer].ready(next(keys), rows, nothing)
         sources[layer] = source.take(jnp.asarray(rows, jnp.int32))
         return source.draw(next(keys), rows, nothing)
 

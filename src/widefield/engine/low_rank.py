@@ -105,7 +105,7 @@ def ask(
     combine = vectors / jnp.sqrt(jnp.where(share > 0, share, 1.0))
 
     offsets = other.asked.shape[1] // width
-    source = source.ready(key, count * offsets)
+    source = source.ready(key, count * offsets, rows)
 
     def extend(block: int) -> Callable[[], tuple[Array, Array, Array]]:
         """New directions and their answers, `block` at most; rows beyond `fresh` are 0."""

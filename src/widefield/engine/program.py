@@ -19,6 +19,7 @@ from ..problem.networks import MLP, Network
 from ..rules.feedback import Direct, Weights
 from ..rules.rule import Rule, Site
 from .layout import Layout
+from .order import after
 from .sources import Source
 from .wide_matrix import Ask, WideMatrix
 
@@ -312,7 +313,8 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
     if spec.integrator == "ab2":
         teaching, records, readout_change, previous = _adams_bashforth(state, teaching, records, readout_change)
 
-    decay = 1.0 - inputs.dt * inputs.weight_decay
+    # Weights change when all questions about them are answered.
+    decay = after(1.0 - inputs.dt * inputs.weight_decay, *fields.signal, *fields.z)
     keep = jnp.zeros_like(decay)
     if spec.momentum:
         share = inputs.dt / inputs.momentum

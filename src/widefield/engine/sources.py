@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .order import after
+
 AHEAD = 32  # matched Gaussians are prepared this many at a time: one pass over the earlier ones serves all
 
 
@@ -42,8 +44,8 @@ class Source(eqx.Module):
     """Gaussians of one population. A row may span several times the population: one Gaussian per filter offset."""
 
     @abc.abstractmethod
-    def ready(self, key: Array, rows: int) -> Source:
-        """The source, ready to give `rows` Gaussians over the population."""
+    def ready(self, key: Array, rows: int, cause: Array) -> Source:
+        """The source, ready to give `rows` Gaussians over the population; earlier ones went into `cause`."""
 
     @abc.abstractmethod
     def draw(self, key: Array, rows: int, fields: Array) -> Array:
@@ -59,7 +61,7 @@ class Plain(Source):
 
     width: int = eqx.field(static=True)
 
-    def ready(self, key: Array, rows: int) -> Plain:
+    def ready(self, key: Array, rows: int, cause: Array) -> Plain:
         return self
 
     def draw(self, key: Array, rows: int, fields: Array) -> Array:
@@ -89,7 +91,7 @@ class Matched(Source):
     def width(self) -> int:
         return self.basis.shape[1]
 
-    def ready(self, key: Array, rows: int) -> Matched:
+    def ready(self, key: Array, rows: int, cause: Array) -> Matched:
         block = batch(rows)
 
         def fill() -> Array:
@@ -97,7 +99,8 @@ class Matched(Source):
 
         short = self.prepared < self.count + rows
         new = jax.lax.cond(short, fill, lambda: jnp.zeros((block, self.width), self.basis.dtype))
-        basis = jax.lax.dynamic_update_slice(self.basis, new, (self.prepared, jnp.zeros_like(self.prepared)))
+        place = after(self.prepared, cause)
+        basis = jax.lax.dynamic_update_slice(self.basis, new, (place, jnp.zeros_like(place)))
         return replace(self, basis=basis, prepared=self.prepared + block * short)
 
     def draw(self, key: Array, rows: int, fields: Array) -> Array:

@@ -27,15 +27,27 @@ def two_time(spec: Spec, state: State, fields: np.ndarray, responses: bool) -> d
     }
     if not responses or spec.depth == 1:
         return out
-    found: dict[str, list[np.ndarray]] = {}
+    layers = []
     for layer, matrix in enumerate(state.matrices):
         assert isinstance(matrix, LowRank)
-        feedback = spec.rule_at(layer + 1).feedback
-        own = isinstance(feedback, Weights) and not spec.one_sweep and feedback.rho != 0
-        pairs = _responses(matrix, phi[:, layer], g[:, layer + 1], g_tilde[:, layer + 1], spec.one_sweep, own)
-        for name, value in pairs.items():
-            found.setdefault(name, []).append(value)
-    return out | {name: np.stack(values) for name, values in found.items()}
+        felt, true_above = _felt(spec, layer + 1), _true_above(spec, layer + 1)
+        layers.append(_responses(matrix, phi[:, layer], g[:, layer + 1], g_tilde[:, layer + 1], felt, true_above))
+    names = "abcd" if any(_felt(spec, layer) == "v" for layer in range(1, spec.depth)) else "ab"
+    return out | {f"response_{name}": np.stack([found[name] for found in layers]) for name in names}
+
+
+def _felt(spec: Spec, layer: int) -> str | None:
+    """Which field from above h of `layer` feels: r (response A) where all layers above pass on the true gradient, else
+    v (response C), and none where the feedback has no part of W(0)."""
+    feedback = spec.rule_at(layer).feedback
+    if not isinstance(feedback, Weights) or feedback.rho == 0:
+        return None
+    return "r" if _true_above(spec, layer) else "v"
+
+
+def _true_above(spec: Spec, layer: int) -> bool:
+    """Whether g̃ of the layer above `layer` is g."""
+    return all(spec.rule_at(above).is_gradient for above in range(layer + 1, spec.depth + 1))
 
 
 def _kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -44,9 +56,9 @@ def _kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _responses(
-    matrix: LowRank, phi: np.ndarray, g: np.ndarray, g_tilde: np.ndarray, one_sweep: bool, own: bool
+    matrix: LowRank, phi: np.ndarray, g: np.ndarray, g_tilde: np.ndarray, felt: str | None, true_above: bool
 ) -> dict[str, np.ndarray]:
-    """Responses through one W; `own` says whether the pseudo-gradient asks for W(0) in its own right."""
+    """Responses through one W; A or C is 0 where its field is not `felt`."""
     forward, backward = matrix.forward_side, matrix.backward_side
     width = phi.shape[-1]
 
@@ -57,14 +69,21 @@ def _responses(
     x, y, y_tilde = seen(phi, forward), seen(g, backward), seen(g_tilde, backward)
     felt_x = x @ np.asarray(forward.response)
     zero = np.zeros((len(phi), len(phi), phi.shape[1], phi.shape[1]))
-    out = {
-        "response_a": _solve(felt_x, y, equal_times=False) if one_sweep else zero,
-        "response_b": _solve(y @ np.asarray(backward.response), x, equal_times=True),
+    b = _solve(y @ np.asarray(backward.response), x, equal_times=True)
+    if true_above:
+        d = b
+    elif felt == "v":
+        d = _solve(y_tilde @ np.asarray(backward.response), x, equal_times=True)
+    else:
+        # W was not asked about g̃; Stein's lemma with the Gaussian part of the forward answers, which makes up u.
+        fresh = np.asarray(forward.answers) - np.asarray(forward.response) @ np.asarray(backward.asked)
+        d = _solve(g_tilde @ fresh.T / width, x, equal_times=True)
+    return {
+        "a": _solve(felt_x, y, equal_times=False) if felt == "r" else zero,
+        "b": b,
+        "c": _solve(felt_x, y_tilde, equal_times=False) if felt == "v" else zero,
+        "d": d,
     }
-    if own:
-        out["response_c"] = _solve(felt_x, y_tilde, equal_times=False)
-        out["response_d"] = _solve(y_tilde @ np.asarray(backward.response), x, equal_times=True)
-    return out
 
 
 def _solve(felt: np.ndarray, past: np.ndarray, equal_times: bool) -> np.ndarray:

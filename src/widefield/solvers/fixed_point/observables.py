@@ -31,7 +31,7 @@ def observe(plan: Plan, order: Order) -> dict[str, np.ndarray]:
 
 
 def _responses(plan: Plan, order: Order) -> dict[str, Array]:
-    """A and B of layers 1 … L−1, and C and D where v is a field of its own (else C is 0, and D is B or unused)."""
+    """A and B of layers 1 … L−1; C and D, too, if v is a field of its own in some layer."""
     if plan.depth == 1:
         return {}
     zero = jnp.zeros((plan.grid.size, plan.grid.size))

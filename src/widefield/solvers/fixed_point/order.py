@@ -48,7 +48,7 @@ def empty_order(plan: Plan, input_kernel: Array, delta: Array) -> Order:
         a=tuple(zero if layer.has_a else None for layer in inner),
         b=(zero,) * len(inner),
         c=tuple(zero if layer.has_c else None for layer in inner),
-        d=tuple(zero if layer.has_c else None for layer in inner),
+        d=tuple(zero if above.has_d_below else None for above in plan.layers[1:]),
         f=jnp.zeros_like(delta),
         delta=delta,
     )

@@ -39,7 +39,7 @@ class LayerPlan:
         true_above: g̃^{ℓ+1} is g^{ℓ+1}, so v^ℓ = r^ℓ and D^ℓ = B^ℓ.
         true_here: g̃^ℓ is g^ℓ.
         has_a, has_c: whether A^ℓ, C^ℓ can be nonzero.
-        has_d_below: whether D^{ℓ−1} is needed, and is not B^{ℓ−1}.
+        has_d_below: whether D^{ℓ−1} is measured: where it is not B^{ℓ−1}, if the network has a C at all.
     """
 
     rule: Rule
@@ -94,9 +94,10 @@ def make_plan(problem: Problem) -> Plan:
     depth = problem.network.depth
     rules = [problem.rule.at(layer, depth) for layer in range(1, depth + 1)]
     true_from = [all(rule.is_gradient for rule in rules[i:]) for i in range(depth + 1)]  # [i]: layers i+1 … L
+    shares = [rule.feedback.rho if isinstance(rule.feedback, Weights) else 0.0 for rule in rules]
+    has_c = [i + 1 < depth and rho != 0 and not true_from[i + 1] for i, rho in enumerate(shares)]
     layers: list[LayerPlan] = []
-    for i, rule in enumerate(rules):
-        rho = rule.feedback.rho if isinstance(rule.feedback, Weights) else 0.0
+    for i, (rule, rho) in enumerate(zip(rules, shares, strict=True)):
         inner, below = i + 1 < depth, layers[-1] if layers else None
         layers.append(
             LayerPlan(
@@ -107,8 +108,8 @@ def make_plan(problem: Problem) -> Plan:
                 true_above=true_from[i + 1],
                 true_here=true_from[i],
                 has_a=inner and ((rho != 0 and true_from[i + 1]) or (below is not None and below.has_a)),
-                has_c=inner and rho != 0 and not true_from[i + 1],
-                has_d_below=below is not None and below.has_c,
+                has_c=has_c[i],
+                has_d_below=below is not None and any(has_c) and not true_from[i],
             )
         )
     return Plan(tuple(layers), Grid(problem.training.steps, problem.data.points))

@@ -1,0 +1,17 @@
+"""Order of work inside a compiled step."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+
+def after(value: Array, *earlier: Array) -> Array:
+    """The number `value`, known only once `earlier` are.
+
+    What is computed from it may then overwrite the buffers that `earlier` were read from; without this order
+    XLA copies them, which was a fifth of the time of a step. It is a true dependence, because XLA drops optimisation
+    barriers on the CPU before it decides about copies; numbers that are not finite pass through.
+    """
+    nothing = sum((0.0 * e.ravel()[0] for e in earlier), jnp.zeros(()))
+    return value + nothing.astype(value.dtype)
