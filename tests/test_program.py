@@ -15,7 +15,8 @@ import widefield as wf
 from widefield.engine.interpretation import Interpretation, initialise
 from widefield.engine.observables import KERNELS, observe
 from widefield.engine.prepare import make_recording, prepare
-from widefield.engine.program import Inputs, Spec, State, step
+from widefield.engine.program import step
+from widefield.engine.state import Inputs, Spec, State
 
 WIDTH, POINTS, STEPS = 8, 3, 4
 TOLERANCE = 1e-10

@@ -64,47 +64,6 @@ def test_rule_trains_a_dense_network(name):
         assert np.all(moved < 1e-12)
 
 
-# Networks of width N differ from infinite width by O(1/N), which is a few tenths of a standard error here.
-# The networks' error dominates, with 15 degrees of freedom, and a few tens of entries are independent: one beyond 6
-# by chance in about 1 of 1000 runs of this test.
-LIMIT = 6.0
-
-
-def assert_networks_agree_with_theory(problem: wf.Problem) -> None:
-    theory = wf.solve(problem, samples=2048, seeds=8, progress=False)
-    nets = wf.simulate(problem, width=2000, seeds=16, engine="conditioned", tolerance=1e-4, progress=False)
-    assert np.abs(theory["f"].values[-1]).max() > 0.1
-    for name in ("f", "phi", "entk", "g_tilde"):
-        gap = np.abs(theory[name].values - nets[name].values)
-        error = np.hypot(theory[f"{name}_se"].values, nets[f"{name}_se"].values)
-        # What is matched exactly at the start has no error of its own; rounding is allowed there.
-        score = (gap - 1e-9).clip(0) / np.maximum(error, 1e-12)
-        assert score.max() < LIMIT, (name, np.unravel_index(score.argmax(), score.shape), score.max())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RULES)
-def test_wide_networks_agree_with_infinite_width(name):
-    assert_networks_agree_with_theory(make_problem(EXAMPLES[name]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"training": wf.Training(steps=8, dt=0.2, weight_decay=0.3, momentum=0.4)},
-        {"network": wf.MLP(depth=2, activation="tanh", residual=True)},
-        {
-            "network": wf.CNN(depth=2),
-            "data": wf.Dataset(np.random.default_rng(1).standard_normal((2, 3, 2)), [1.0, -1.0]),
-        },
-    ],
-    ids=["decay and momentum", "residual", "cnn"],
-)
-def test_extensions_agree_with_infinite_width(changes):
-    assert_networks_agree_with_theory(make_problem(wf.rules.FA(0.5), **changes))
-
-
 def test_kolen_pollack_with_full_correlation_is_gradient_descent():
     results = [
         wf.simulate(make_problem(rule), width=30, seeds=1, engine="dense", progress=False)

@@ -34,9 +34,9 @@ def test_error_bars_are_honest(rule, depth, activation, richness, samples):
         assert 0.90 <= np.mean(inside) <= 0.99, name
 
 
-def error_exponent(rule, widths, seeds) -> float:
+def error_exponent(rule, widths, seeds, depth=2) -> float:
     """Fitted exponent of the squared relative error of the eNTK's dynamics against N."""
-    question = problem(rule, 2, steps=8)
+    question = problem(rule, depth, steps=8)
     truth = wf.solve(question, samples=2**15, seeds=4)["entk"].values
     errors = []
     for width in widths:
@@ -54,9 +54,10 @@ def test_networks_converge_as_one_over_width():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("rule", ["gd", wf.rules.FA(0.5), "dfa", "gln", "hebb"], ids=repr)
-def test_networks_converge_as_one_over_width_over_three_decades(rule):
-    assert abs(error_exponent(rule, (100, 1000, 10_000, 100_000), 16) + 1) < 0.15
+def test_networks_converge_as_one_over_width_over_three_decades(rule, depth):
+    assert abs(error_exponent(rule, (100, 1000, 10_000, 100_000), 16, depth) + 1) < 0.15
 
 
 def test_second_order_needs_five_times_fewer_steps():

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from agreement import alarm, single_runs
 
 import widefield as wf
-from widefield.results.result import make_result
 
 RULES = {
     "gd": wf.rules.GD(),
@@ -27,7 +26,7 @@ ACTED_ON = {
     "response_c": ("g_tilde_tilde_two_time", 1),
     "response_d": ("phi_two_time", 0),
 }
-SAMPLES, REPLICATES = 2048, 12
+SIZE = {"samples": 2048, "seeds": 12, "progress": False}
 # Of one comparison of all entries of all variables, see `alarm`; 29 comparisons are made.
 FALSE_ALARM = 1e-4
 
@@ -39,32 +38,13 @@ def make_problem(rule, depth, activation="tanh"):
     return wf.Problem(wf.Dataset(X, Y), wf.MLP(depth, activation), RULES[rule], richness, training)
 
 
-@pytest.fixture
-def replicates(monkeypatch):
-    """A solver that returns the single replicates, (runs, …) by name, of which results hold mean and standard error."""
-
-    def run(problem, method, **options):
-        kept = {}
-        module = "mean_field" if method == "mean_field" else "fixed_point.solve"
-
-        def keep(problem, method, arrays, **labels):
-            kept.update(arrays)
-            return make_result(problem, method, arrays, **labels)
-
-        monkeypatch.setattr(f"widefield.solvers.{module}.make_result", keep)
-        result = wf.solve(problem, method=method, samples=SAMPLES, seeds=REPLICATES, progress=False, **options)
-        assert result.method == method
-        return kept
-
-    return run
+def of_engine(problem):
+    return single_runs(lambda: wf.solve(problem, method="mean_field", two_time=1, tolerance=1e-4, **SIZE))
 
 
-def of_engine(replicates, problem):
-    return replicates(problem, "mean_field", two_time=1, tolerance=1e-4)
-
-
-def of_iteration(replicates, problem, responses="regression"):
-    return replicates(problem, "fixed_point", tolerance=1e-4, cutoff=1e-4, responses=responses)
+def of_iteration(problem, responses="regression"):
+    options = {"tolerance": 1e-4, "cutoff": 1e-4, "responses": responses}
+    return single_runs(lambda: wf.solve(problem, method="fixed_point", **options, **SIZE))
 
 
 def comparable(found):
@@ -86,35 +66,6 @@ def early_responses(found, last=2):
     return {name: found[name][:, :, : last + 1, : last + 1] for name in ACTED_ON if name in found}
 
 
-def welch(a, b):
-    """Two-sided p-values of equal means, (entries,), from replicates (runs, entries) of different variances."""
-    left, right = (value.var(0, ddof=1) / len(value) for value in (a, b))
-    freedom = (left + right) ** 2 / (left**2 / (len(a) - 1) + right**2 / (len(b) - 1))
-    return 2 * stats.t.sf(np.abs(a.mean(0) - b.mean(0)) / np.sqrt(left + right), freedom)
-
-
-def alarm(a, b):
-    """Variable with the largest deviation, and a bound on the probability of one as large if both had the same mean.
-
-    Welch's t test of every entry of every variable, times the number of entries (Bonferroni), whatever the
-    correlations between entries. An entry is a mean over thousands of neurons, hence Gaussian. Entries that never
-    vary (zeros, and what moment matching makes exact) must agree to rounding.
-    """
-    assert a.keys() == b.keys()
-    smallest, entries, where = 1.0, 0, ""
-    for name in a:
-        size = max(1.0, np.abs(a[name]).max())
-        sampled = np.maximum(a[name].std(0), b[name].std(0)) > 1e-10 * size
-        exact = (value[name].mean(0)[~sampled] for value in (a, b))
-        np.testing.assert_allclose(*exact, rtol=0, atol=1e-9 * size, err_msg=name)
-        if np.any(sampled):
-            chance = welch(a[name][:, sampled], b[name][:, sampled])
-            entries += len(chance)
-            if chance.min() < smallest:
-                smallest, where = float(chance.min()), name
-    return where, smallest * entries
-
-
 CASES = [
     *((rule, depth, "tanh") for rule in ("gd", "fa", "dfa", "gln", "hebb") for depth in (1, 2, 3)),
     *((rule, 2, "relu") for rule in ("fa", "dfa", "gln", "hebb")),
@@ -126,22 +77,22 @@ CASES = [
     ("rule", "depth", "activation"),
     [pytest.param(*case, marks=[] if case == ("fa", 2, "tanh") else pytest.mark.slow) for case in CASES],
 )
-def test_engine_and_iteration_agree(replicates, rule, depth, activation):
+def test_engine_and_iteration_agree(rule, depth, activation):
     """Every variable, two-time kernels and responses included."""
     problem = make_problem(rule, depth, activation)
-    engine, iteration = of_engine(replicates, problem), of_iteration(replicates, problem)
+    engine, iteration = of_engine(problem), of_iteration(problem)
     assert {f"response_{x}" for x in "ab"} <= engine.keys() or depth == 1
     name, chance = alarm(comparable(engine), comparable(iteration))
     assert chance > FALSE_ALARM, name
 
 
-def test_relu_needs_regression_responses(replicates):
+def test_relu_needs_regression_responses():
     """As above with ReLU at depth 2. Jacobians, which take φ̈ for 0, miss B(t,t) and with it the gradient kernels."""
     problem = make_problem("gd", 2, "relu")
-    engine = comparable(of_engine(replicates, problem))
-    name, chance = alarm(engine, comparable(of_iteration(replicates, problem)))
+    engine = comparable(of_engine(problem))
+    name, chance = alarm(engine, comparable(of_iteration(problem)))
     assert chance > FALSE_ALARM, name
-    wrong = comparable(of_iteration(replicates, problem, "jacobian"))
+    wrong = comparable(of_iteration(problem, "jacobian"))
     for name in ("g_two_time", "response_b on phi_two_time"):
         assert alarm({name: engine[name]}, {name: wrong[name]})[1] < 1e-3 * FALSE_ALARM
 
@@ -149,10 +100,10 @@ def test_relu_needs_regression_responses(replicates):
 @pytest.mark.parametrize(
     ("rule", "depth"), [("gd", 2), *(pytest.param(*case, marks=pytest.mark.slow) for case in [("fa", 2), ("gd", 3)])]
 )
-def test_single_entries_of_responses_agree(replicates, rule, depth):
+def test_single_entries_of_responses_agree(rule, depth):
     """Where they are determined, against Jacobians, which have ten times less noise than a regression."""
     problem = make_problem(rule, depth)
-    engine, iteration = of_engine(replicates, problem), of_iteration(replicates, problem, "jacobian")
+    engine, iteration = of_engine(problem), of_iteration(problem, "jacobian")
     name, chance = alarm(early_responses(engine), early_responses(iteration))
     assert chance > FALSE_ALARM, name
     name, chance = alarm(comparable(engine), comparable(iteration))

@@ -8,8 +8,8 @@ import jax
 
 from .engine.interpretation import Interpretation
 from .engine.prepare import make_recording, prepare
-from .engine.program import Spec
 from .engine.runner import run
+from .engine.state import Spec
 from .errors import require, require_integer, require_number
 from .problem.problem import Problem
 from .progress import make_progress

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
+from .backward import needs_initial, needs_tilde
 from .interpretation import Interpretation, reserved_rows
 from .low_rank import LowRank, Side
-from .program import Spec, State, needs_initial, needs_tilde
 from .sources import AHEAD, Matched, batch
+from .state import Spec, State
 
 
 @dataclass(frozen=True)

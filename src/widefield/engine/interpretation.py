@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..rules.feedback import Direct
+from .backward import needs_initial, needs_tilde
 from .dense import make_dense
 from .low_rank import make_low_rank
-from .program import Inputs, Spec, State, needs_initial, needs_tilde
 from .sources import Plain, Source, make_matched
+from .state import Inputs, Spec, State
 from .wide_matrix import WideMatrix
 
 

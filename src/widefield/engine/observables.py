@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-from .program import Fields, Inputs, Spec
+from .state import Fields, Inputs, Spec
 
 KERNELS = ("entk", "phi", "g", "g_tilde", "g_tilde_tilde")
 POSITIONS = ("phi_positions", "g_tilde_positions")

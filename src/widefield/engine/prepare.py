@@ -11,8 +11,8 @@ from ..errors import require, require_integer
 from ..problem.problem import Problem
 from .layout import input_coordinates, make_layout
 from .observables import KERNELS, PARTICLES, POSITIONS
-from .program import Inputs, Spec
 from .runner import Recording
+from .state import Inputs, Spec
 
 
 def make_recording(problem: Problem, record: Sequence[str] | None, every: int, neurons: int) -> Recording:

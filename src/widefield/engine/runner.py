@@ -18,7 +18,8 @@ from .capacity import Demand, demand_of, enlarge, first_capacity, grown, has_roo
 from .interpretation import Interpretation, initialise
 from .memory import bytes_of, check_memory
 from .observables import observe, phi_h, whole_fields
-from .program import Inputs, Spec, State, step
+from .program import step
+from .state import Inputs, Spec, State
 
 TIMES_BUCKET = 64
 SMALLER = "lower width, samples or steps, or record less often (every=)"

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..rules.feedback import Weights
 from .low_rank import LowRank
-from .program import Spec, State
+from .state import Spec, State
 
 CUTOFF = 1e-6  # relative size of directions of the past on which a response cannot be told
 
