@@ -94,7 +94,7 @@ CASES = {
     ),
     "residual, gln, classes, momentum": case("gln", RESIDUAL, y=CLASSES, momentum=0.4, dt=0.15),
 }
-DEFAULT = ("residual, fa, decay, minibatches, momentum", "cnn, dfa, classes, momentum")
+DEFAULT = ("cnn, dfa, classes, momentum",)
 
 
 def theory(problem: wf.Problem, record: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -139,9 +139,8 @@ LAZY = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name == "classes" else pytest.mark.slow) for name in LAZY]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LAZY)
 def test_small_richness_is_lazy(name):
     """These rules move kernels by O(γ₀²) = 1e-6, as g̃ is odd in weights that φ does not know: far below the error."""
     problem, record = LAZY[name].problem, ("entk", "phi", "g", "g_tilde")

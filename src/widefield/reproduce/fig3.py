@@ -17,6 +17,9 @@ from .style import LOSS, PANEL, curves, kernel, key, legend_below, log_scale, po
 
 VARIABLES = ("loss", "alignment", "cosine", "entk_alignment", "entk_end", "entk_start", "phi_start", "phi_end")
 
+# Of a question, for networks without N×N arrays; the error of width 10⁵ is ten times as large.
+TOLERANCE = 1e-4
+
 
 @dataclass(frozen=True)
 class Size:
@@ -71,6 +74,7 @@ def calls(size: Size) -> dict[str, Call]:
                     seeds=size.members,
                     seed=100 + group,
                     engine=engine,
+                    tolerance=TOLERANCE * min(1.0, richness),
                     record=("entk",),
                 )
     return out
