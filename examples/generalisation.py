@@ -117,7 +117,7 @@ def main(
     points: int = 16,
     test_points: int = 40,
     training: wf.Training | None = None,
-    samples: int = 2048,
+    samples: int = 1024,
     width: int = 500,
     seeds: int = 4,
 ) -> list[Row]:

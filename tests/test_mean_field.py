@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import widefield as wf
+from widefield.engine.quasi import quasi_normals
 from widefield.errors import InputError, TooFewSamplesError
 
 RNG = np.random.default_rng(7)
@@ -221,3 +222,13 @@ def test_kernels_between_positions():
     np.testing.assert_allclose(np.einsum("tlmnaa->tlmn", whole["g_tilde"]), theory["g_tilde"], atol=1e-12)
     # ⟨φ_μa φ_νb⟩ is symmetric under exchange of both indices at once.
     np.testing.assert_allclose(whole["phi"], whole["phi"].transpose(0, 1, 3, 2, 5, 4), atol=1e-12)
+
+
+def test_layers_of_residual_networks_are_independent_particle_by_particle():
+    """Layer ℓ+1 adds to particle i of layer ℓ, so distances from 0 must not be correlated between layers.
+
+    Each of 3·8² correlations has a standard error of 1/√4096 or less; one beyond 5 by chance in 1 of 10⁴ runs.
+    """
+    first, second, third = np.abs(quasi_normals(3, 1, 3, 8, 4096, "float64", joint=True)[0])
+    for a, b in ((first, second), (first, third), (second, third)):
+        assert np.abs(np.corrcoef(a, b)[:8, 8:]).max() < 5 / np.sqrt(4096)

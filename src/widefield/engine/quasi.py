@@ -11,17 +11,32 @@ from scipy.stats import qmc
 MOST_DIRECTIONS = 64
 
 
-def quasi_normals(seed: int, runs: int, layers: int, directions: int, particles: int, dtype: str) -> np.ndarray:
-    """Independently scrambled Sobol normals, (runs, layers, directions, particles)."""
+def quasi_normals(
+    seed: int, runs: int, layers: int, directions: int, particles: int, dtype: str, *, joint: bool = False
+) -> np.ndarray:
+    """Independently scrambled Sobol normals, (runs, layers, directions, particles).
+
+    Two scramblings of a sequence are functions of each other, particle by particle. Where particle i of one layer meets
+    particle i of another (`joint`, residual connections), layers must be different dimensions of one sequence.
+    """
     out = np.empty((runs, layers, directions, particles), dtype)
     for run in range(runs):
-        for layer in range(layers):
-            generator = np.random.default_rng([seed, run, layer])
-            sobol = qmc.Sobol(directions, scramble=True, rng=generator)
-            with warnings.catch_warnings():
-                # Balance asks for a power of two; moment matching restores what another count loses.
-                warnings.simplefilter("ignore", UserWarning)
-                points = sobol.random(particles)
-            tiny = np.finfo(np.float64).eps
-            out[run, layer] = ndtri(np.clip(points, tiny, 1 - tiny)).T
+        if joint:
+            together = _normals([seed, run], layers * directions, particles)
+            # Every layer's first directions, which carry most of its variance, are among the first dimensions.
+            out[run] = together.reshape(directions, layers, particles).swapaxes(0, 1)
+        else:
+            for layer in range(layers):
+                out[run, layer] = _normals([seed, run, layer], directions, particles)
     return out
+
+
+def _normals(seed: list[int], directions: int, particles: int) -> np.ndarray:
+    """One scrambled sequence as normals, (directions, particles)."""
+    sobol = qmc.Sobol(directions, scramble=True, rng=np.random.default_rng(seed))
+    with warnings.catch_warnings():
+        # Balance asks for a power of two; moment matching restores what another count loses.
+        warnings.simplefilter("ignore", UserWarning)
+        points = sobol.random(particles)
+    tiny = np.finfo(np.float64).eps
+    return ndtri(np.clip(points, tiny, 1 - tiny)).T

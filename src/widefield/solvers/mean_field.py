@@ -135,7 +135,7 @@ def _run(
     demand = demand_of(spec, inputs.x.shape[0] // spec.layout.positions)
     most = max(reserved_rows(spec, layer) for layer in range(spec.depth))
     directions = min(inputs.x.shape[1] + demand.gaussians + most, MOST_DIRECTIONS)
-    quasi = quasi_normals(2 * seed + shift, seeds, spec.depth, directions, kind.width, kind.dtype)
+    quasi = quasi_normals(2 * seed + shift, seeds, spec.depth, directions, kind.width, kind.dtype, joint=spec.residual)
 
     def finish(state: State, records: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         fields = records.pop("fields", None)
