@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import widefield as wf
 from widefield.atomic import atomic_file
-from widefield.errors import DivergenceError
+from widefield.errors import DivergenceError, TooFewSamplesError
 from widefield.results.panels import save_picture
 
 RULES: dict[str, wf.rules.Rule] = {
@@ -65,7 +65,7 @@ def study(
     data: wf.Dataset, rules: dict[str, wf.rules.Rule], richness: Sequence[float], training: wf.Training, samples: int,
     width: int, seeds: int,
 ) -> list[Row]:  # fmt: skip
-    """Theory and networks for every rule and richness; what diverges is left out, and said."""
+    """Theory and networks for every rule and richness; what is refused is left out, and said."""
     rows = []
     print(f"{'rule':<18}{'γ₀':>5}{'test loss, theory':>22}{'networks':>20}{'wrong, theory':>18}{'networks':>18}")
     for name, rule in rules.items():
@@ -76,7 +76,7 @@ def study(
                                  record=(), every=training.steps, progress=False))  # fmt: skip
                 nets = measure(name, "networks", wf.simulate(problem, width, seeds, record=(), engine="dense",
                                every=training.steps, progress=False))  # fmt: skip
-            except DivergenceError as error:
+            except (DivergenceError, TooFewSamplesError) as error:
                 print(f"{name:<18}{gamma:5g}  {error}")
                 continue
             rows += [theory, nets]
@@ -115,9 +115,9 @@ def main(
     rules: dict[str, wf.rules.Rule] = RULES,
     richness: Sequence[float] = RICHNESS,
     points: int = 16,
-    test_points: int = 40,
+    test_points: int = 24,
     training: wf.Training | None = None,
-    samples: int = 1024,
+    samples: int = 2048,
     width: int = 500,
     seeds: int = 4,
 ) -> list[Row]:
