@@ -4,9 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import widefield as wf
 from widefield.results.result import Result, make_result
+
+# The same examples in every run, as statistical tests have fixed keys.
+settings.register_profile("fixed", derandomize=True)
+settings.load_profile("fixed")
 
 
 @pytest.fixture
