@@ -61,6 +61,7 @@ class Case:
     decay: float = 0.0
     momentum: float = 0.0
     ab2: bool = False
+    batches: tuple[tuple[int, ...], ...] = ()  # the points that teach, step by step; all where it is empty
     residual: bool = False
     grid: tuple[int, ...] = ()
     filter: int = 1
@@ -211,17 +212,17 @@ class Network:
             pseudo[layer] = made
         return g, pseudo
 
-    def learn(self, outs: list[np.ndarray], pseudo: list[np.ndarray], delta: np.ndarray) -> None:
-        """One step of every trained weight, and of feedback weights that follow them."""
+    def learn(self, outs: list[np.ndarray], pseudo: list[np.ndarray], delta: np.ndarray, batch: np.ndarray) -> None:
+        """One step of every trained weight, and of feedback weights that follow them; μ teaches `batch[μ]` times."""
         case = self.case
         flows = []
         for layer, rule in enumerate(case.rules):
             below = case.x if layer == 0 else outs[layer - 1]
             ones = np.full_like(delta, 1 / delta.shape[1])
             factor = {"delta": delta, "target": case.y, "one": ones}[rule.error]
-            gradient = np.einsum("mc,mcbij->bij", factor, weight_gradient(pseudo[layer], below, self.near))
+            gradient = np.einsum("m,mc,mcbij->bij", batch, factor, weight_gradient(pseudo[layer], below, self.near))
             flows.append(case.richness / np.sqrt(below.shape[-1]) * gradient)
-        flows.append(case.richness * np.einsum("mc,man->can", delta, self.seen(outs[-1])))
+        flows.append(case.richness * np.einsum("m,mc,man->can", batch, delta, self.seen(outs[-1])))
         if case.ab2:
             changes = [case.dt * f for f in flows]
             last, self.last_change = self.last_change, changes
@@ -265,11 +266,14 @@ def train(case: Case, start: Weights) -> dict[str, np.ndarray]:
     """f, Δ, the loss and all kernels at steps 0 … steps, before that step's update."""
     net = Network(case, start)
     record: list[dict] = []
-    for _ in range(case.steps + 1):
+    for now in range(case.steps + 1):
         hs, outs = net.forward()
         f = net.output(outs) - net.f_start
         loss, delta = errors(case.loss, f, case.y)
         g, pseudo = net.gradients(hs, outs, delta)
         record.append({"f": f, "delta": delta, "loss": loss, **kernels(net, outs, g, pseudo)})
-        net.learn(outs, pseudo, delta)
+        batch = np.ones(len(case.x))
+        if now < len(case.batches):
+            batch = np.bincount(case.batches[now], minlength=len(case.x)).astype(float)
+        net.learn(outs, pseudo, delta, batch)
     return {name: np.stack([step[name] for step in record]) for name in record[0]}

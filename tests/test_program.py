@@ -108,9 +108,19 @@ def make_case(problem: wf.Problem) -> Case:
         decay=training.weight_decay,
         momentum=training.momentum,
         ab2=training.integrator == "ab2",
+        batches=schedule(training, len(x)),
         residual=getattr(network, "residual", False),
         **extra,
     )
+
+
+def schedule(training: wf.Training, points: int) -> tuple[tuple[int, ...], ...]:
+    """The points of every step: one after another, in a new order for every pass if it is random."""
+    size, rng = training.batch_size, np.random.default_rng(training.batch_seed)
+    line: list[int] = []
+    while len(line) < size * training.steps:
+        line += list(rng.permutation(points)) if training.schedule == "random" else list(range(points))
+    return tuple(tuple(line[t * size : (t + 1) * size]) for t in range(training.steps)) if size else ()
 
 
 def start(problem: wf.Problem, record=KERNELS, seed: int = 0) -> tuple[Spec, Inputs, State]:
@@ -180,6 +190,11 @@ EXTENSIONS = {
     "weight decay, kolen-pollack": partial(make_problem, rule=wf.rules.KolenPollack(0.3), weight_decay=0.4),
     "momentum": partial(make_problem, rule="gd", momentum=0.5),
     "momentum and decay": partial(make_problem, rule=wf.rules.KolenPollack(), momentum=0.5, weight_decay=0.4),
+    "minibatches": partial(make_problem, rule=wf.rules.FA(0.6), batch_size=2, batch_seed=5),
+    "minibatches in order, momentum and decay": partial(
+        make_problem, rule="gd", batch_size=2, schedule="cyclic", momentum=0.5, weight_decay=0.4
+    ),
+    "minibatches, three outputs, drtp": partial(make_problem, rule="drtp", batch_size=1, **OUTPUTS),
     "residual": partial(make_problem, rule="gd", network=wf.MLP(depth=3, activation="tanh", residual=True)),
     "residual fa": partial(
         make_problem, rule=wf.rules.FA(0.6), network=wf.MLP(depth=3, activation="tanh", residual=True)
