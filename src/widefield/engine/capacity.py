@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -84,17 +86,19 @@ def _largest(values: list[Array], none: Array) -> Array:
 
 
 def grown(kind: Interpretation, rank: int, prepared: int, demand: Demand) -> Interpretation:
-    """The next bucket, for the `ranks` that a run has: half as much again; each bucket is compiled anew."""
+    """The next bucket, for the `ranks` that a run has: a quarter more. Each bucket is compiled anew, and room that is
+    not used costs time."""
     larger = {"rank": kind.rank, "directions": kind.directions}
     if rank + max(demand.forward, demand.backward) > kind.rank:
-        larger["rank"] = _rounded(kind.rank + max(kind.rank // 2, demand.forward, demand.backward))
+        larger["rank"] = _rounded(kind.rank + max(kind.rank // 4, demand.forward, demand.backward))
     if kind.kind == "mean_field" and prepared + demand.gaussians > kind.directions:
         larger["directions"] = _rounded(kind.directions + max(kind.directions // 2, demand.gaussians))
     return dataclasses.replace(kind, **larger)
 
 
+@partial(jax.jit, static_argnames="kind")
 def enlarge(state: State, kind: Interpretation) -> State:
-    """`state` in the shapes of the larger `kind`."""
+    """`state` in the shapes of the larger `kind`; old and new are held together while it copies."""
 
     def rows(array: Array, size: int, axis: int = -2) -> Array:
         widths = [(0, 0)] * array.ndim
@@ -114,8 +118,14 @@ def enlarge(state: State, kind: Interpretation) -> State:
             for s in (m.forward_side, m.backward_side)
         ]
         velocity = None if m.velocity is None else rows(m.velocity, kind.rank)
-        learnt = rows(m.learnt, kind.rank)
-        return dataclasses.replace(m, forward_side=sides[0], backward_side=sides[1], learnt=learnt, velocity=velocity)
+        return dataclasses.replace(
+            m,
+            forward_side=sides[0],
+            backward_side=sides[1],
+            current=rows(m.current, kind.rank),
+            overlap=rows(rows(m.overlap, kind.rank), kind.rank, -1),
+            velocity=velocity,
+        )
 
     def source(s):
         if not isinstance(s, Matched):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -31,62 +32,84 @@ class Side(eqx.Module):
     response: Array
     rank: Array
 
-    def put(self, new: tuple[Array, Array, Array], count: Array) -> Side:
+    def put(self, new: New, count: Array) -> Side:
         """Append the first `count` rows; rows beyond are zero and are overwritten later."""
         at = (self.rank, jnp.zeros_like(self.rank))
-        old = (self.asked, self.answers, self.response)
-        asked, answers, response = (jax.lax.dynamic_update_slice(o, n, at) for o, n in zip(old, new, strict=True))
+        pairs = ((self.asked, new.asked), (self.answers, new.answers), (self.response, new.response))
+        asked, answers, response = (jax.lax.dynamic_update_slice(o, n, at) for o, n in pairs)
         return Side(asked, answers, response, self.rank + count)
 
 
 class LowRank(WideMatrix):
-    """W(0) as a list of questions and answers, and the learnt part as a matrix M on the asked rows.
+    """W(0) as a list of questions and answers, and what became of the answers by learning.
 
-    W(t)/√N = scale·W(0)/√N + Mᵀ·Q_x/N, where Q_x are the rows asked forward.
+    `current` (rank, out) are W(t)'s answers to the rows asked forward: scale·(W(0)'s answers) + what was learnt, which
+    is all that W(t) adds, since learning never leaves the rows asked. `overlap` (rank backward, rank forward) is that
+    of the rows asked backward with W(0)'s forward answers; with it what was learnt is never needed by itself.
     """
 
     forward_side: Side
     backward_side: Side
-    learnt: Array
+    current: Array
+    overlap: Array
     velocity: Array | None
     scale: Array
     tolerance: Array
     width: int = eqx.field(static=True)
 
     def forward(self, rows: Array, source: Source, key: Array) -> tuple[LowRank, Source, Array, Array]:
-        side, source, coefficients = ask(
-            self.forward_side, self.backward_side, rows, source, key, self.tolerance, self.width
-        )
-        answers = self.scale * (coefficients @ side.answers) + coefficients @ self.learnt
-        return replace(self, forward_side=side), source, answers, coefficients
+        old, other = self.forward_side.rank, self.backward_side
+        side, source, coefficients, new = ask(self.forward_side, other, rows, source, key, self.tolerance, self.width)
+        zero = jnp.zeros_like(old)
+        current = jax.lax.dynamic_update_slice(self.current, self.scale * new.answers, (old, zero))
+        overlap = jax.lax.dynamic_update_slice(self.overlap, new.met.T, (zero, old))
+        return (
+            replace(self, forward_side=side, current=current, overlap=overlap),
+            source, coefficients @ current, coefficients,
+        )  # fmt: skip
 
     def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[LowRank, Source, list[Answer]]:
         rows = jnp.concatenate([a.rows for a in asks])
-        side, source, coefficients = ask(
+        old = self.backward_side.rank
+        side, source, coefficients, new = ask(
             self.backward_side, self.forward_side, rows, source, key, self.tolerance, self.width
         )
+        overlap = jax.lax.dynamic_update_slice(self.overlap, new.response, (old, jnp.zeros_like(old)))
         initial = coefficients @ side.answers
         answers, start = [], 0
         for a in asks:
-            part = initial[start : start + len(a.rows)]
+            part = slice(start, start + len(a.rows))
             start += len(a.rows)
             current = None
             if a.current:
-                current = self.scale * part + (a.rows @ self.learnt.T / self.width) @ self.forward_side.asked
-            answers.append(Answer(current, part if a.initial else None))
-        return replace(self, backward_side=side), source, answers
+                learnt = a.rows @ self.current.T / self.width - self.scale * (coefficients[part] @ overlap)
+                current = self.scale * initial[part] + learnt @ self.forward_side.asked
+            answers.append(Answer(current, initial[part] if a.initial else None))
+        return replace(self, backward_side=side, overlap=overlap), source, answers
 
     def update(self, asked: Array, teaching: Array, decay: Array, keep: Array) -> LowRank:
         change = asked.T @ teaching
         velocity = self.velocity
         if velocity is not None:
             velocity = change = keep * velocity + change
-        return replace(self, learnt=decay * self.learnt + change, velocity=velocity, scale=decay * self.scale)
+        return replace(self, current=decay * self.current + change, velocity=velocity, scale=decay * self.scale)
+
+
+class New(NamedTuple):
+    """Directions that a question adds, (k, ·) each, rows beyond their number are 0.
+
+    `met` is the overlap of the answers with the rows asked from the other side; `response` is its mean.
+    """
+
+    asked: Array
+    answers: Array
+    response: Array
+    met: Array
 
 
 def ask(
     side: Side, other: Side, rows: Array, source: Source, key: Array, tolerance: Array, width: int
-) -> tuple[Side, Source, Array]:
+) -> tuple[Side, Source, Array, New]:
     """Extend `side` so that it can answer `rows` (k, n); returns coefficients with rows ≈ coefficients·asked.
 
     What is left of a row is below `tolerance` of it.
@@ -95,7 +118,7 @@ def ask(
     size = jnp.sqrt(jnp.mean(rows**2, axis=1) * (rows.shape[1] / width))
     unit = rows / jnp.where(size > 0, size, 1.0)[:, None]
     known = unit @ side.asked.T / width
-    residual = unit - known @ side.asked
+    residual = what_is_new(unit, known, side.asked, tolerance, width)
     share, vectors = jnp.linalg.eigh(residual @ residual.T / width)
     share, vectors = share[::-1], vectors[:, ::-1]  # most variance first: it gets the best quasi-random dimension
     # A residual below `tolerance` waits; once one is above, all that rounding lets us see are taken, so that
@@ -107,33 +130,41 @@ def ask(
     offsets = other.asked.shape[1] // width
     source = source.ready(key, count * offsets, rows)
 
-    def extend(block: int) -> Callable[[], tuple[Array, Array, Array]]:
+    def extend(block: int) -> Callable[[], New]:
         """New directions and their answers, `block` at most; rows beyond `fresh` are 0."""
 
-        def branch() -> tuple[Array, Array, Array]:
+        def branch() -> New:
             if block == 0:
                 room, answered = other.asked.shape
-                return (
-                    jnp.zeros_like(rows),
-                    jnp.zeros((count, answered), rows.dtype),
-                    jnp.zeros((count, room), rows.dtype),
-                )
+                none = jnp.zeros((count, room), rows.dtype)
+                return New(jnp.zeros_like(rows), jnp.zeros((count, answered), rows.dtype), none, none)
             valid = (jnp.arange(block) < fresh)[:, None]
-            new = jnp.where(valid, project_out(combine[:, :block].T @ residual, side.asked, width), 0.0)
-            new = orthonormalise(new, width, 1.0 - valid[:, 0].astype(new.dtype))
+            asked = jnp.where(valid, project_out(combine[:, :block].T @ residual, side.asked, width), 0.0)
+            asked = orthonormalise(asked, width, 1.0 - valid[:, 0].astype(asked.dtype))
             gaussians = jnp.where(valid, source.draw(key, block, other.asked), 0.0)
-            response = new @ other.answers.T / width
+            response = asked @ other.answers.T / width
+            met = response + gaussians @ other.asked.T / width
             pad = ((0, count - block), (0, 0))
-            return jnp.pad(new, pad), jnp.pad(gaussians + response @ other.asked, pad), jnp.pad(response, pad)
+            return New(*(jnp.pad(a, pad) for a in (asked, gaussians + response @ other.asked, response, met)))
 
         return branch
 
     sizes = block_sizes(count)
     which = jnp.searchsorted(jnp.asarray(sizes), fresh)
-    new, answers, response = jax.lax.switch(which, [extend(block) for block in sizes])
+    new = jax.lax.switch(which, [extend(block) for block in sizes])
     at = (jnp.zeros_like(side.rank), side.rank)
-    coefficients = jax.lax.dynamic_update_slice(known, residual @ new.T / width, at)
-    return side.put((new, answers, response), fresh), source.take(fresh * offsets), coefficients * size[:, None]
+    coefficients = jax.lax.dynamic_update_slice(known, residual @ new.asked.T / width, at) * size[:, None]
+    return side.put(new, fresh), source.take(fresh * offsets), coefficients, new
+
+
+def what_is_new(unit: Array, known: Array, asked: Array, tolerance: Array, width: int) -> Array:
+    """Rows of length 1 minus their projection known·asked, or 0 where that is surely below `tolerance`.
+
+    Pythagoras tells for the price of small products whether the pass over `asked` can be spared.
+    """
+    left = jnp.linalg.eigvalsh(unit @ unit.T / width - known @ known.T)[-1]
+    rounding = 100 * len(unit) * jnp.finfo(unit.dtype).eps
+    return jax.lax.cond(left > tolerance**2 - rounding, lambda: unit - known @ asked, lambda: jnp.zeros_like(unit))
 
 
 def block_sizes(count: int) -> list[int]:
@@ -151,12 +182,13 @@ def make_low_rank(out: int, inside: int, width: int, capacity: int, dtype, toler
         rows = (jnp.zeros((capacity, n), dtype) for n in (asked, answered, capacity))
         return Side(next(rows), next(rows), next(rows), jnp.zeros((), jnp.int32))
 
-    learnt = jnp.zeros((capacity, out), dtype)
+    current = jnp.zeros((capacity, out), dtype)
     return LowRank(
         forward_side=side(inside, out),
         backward_side=side(out, inside),
-        learnt=learnt,
-        velocity=jnp.zeros_like(learnt) if velocity else None,
+        current=current,
+        overlap=jnp.zeros((capacity, capacity), dtype),
+        velocity=jnp.zeros_like(current) if velocity else None,
         scale=jnp.ones((), dtype),
         tolerance=jnp.asarray(tolerance, dtype),
         width=width,

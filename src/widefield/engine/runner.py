@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -120,9 +120,10 @@ def run(
     kept, most = [], (0, 0)
     if quasi is None:
         quasi = np.zeros((len(keys), spec.depth, 0, kind.width), kind.dtype)
-    shapes = jax.eval_shape(partial(_start, spec, kind), inputs, keys[0], quasi[0])
-    room = _record_shapes(spec, recording, steps, inputs, shapes)
-    check_memory(bytes_of(shapes) + bytes_of(room), f"a run of width {kind.width}", SMALLER)
+    shapes = jax.eval_shape(lambda *arrays: arrays, inputs, keys[0], quasi[0])
+    leaves, tree = jax.tree.flatten(shapes)
+    room, size = _room(spec, kind, recording, steps, tuple(leaves), tree)
+    check_memory(size, f"a run of width {kind.width}", SMALLER)
     for number in range(len(keys)):
 
         def tell(done: int, before: int = number * total) -> None:
@@ -178,10 +179,21 @@ def _run_one(
         chunk = max(1, min(4 * chunk, int(SECONDS_PER_CALL * steps_done / max(elapsed, 1e-9))))
 
 
-def _record_shapes(
-    spec: Spec, recording: Recording, steps: int, inputs: Inputs, state: Any
-) -> dict[str, jax.ShapeDtypeStruct]:
-    """Shapes of everything that will be recorded."""
+@lru_cache(maxsize=64)
+def _room(
+    spec: Spec,
+    kind: Interpretation,
+    recording: Recording,
+    steps: int,
+    leaves: tuple[jax.ShapeDtypeStruct, ...],
+    tree: Any,
+) -> tuple[dict[str, jax.ShapeDtypeStruct], int]:
+    """Shapes of everything that will be recorded, and bytes of that and of a network, from shapes of `_start`'s arrays.
+
+    Remembered, because the program is traced for it, which takes longer than a short run.
+    """
+    inputs, key, quasi = jax.tree.unflatten(tree, leaves)
+    state = jax.eval_shape(partial(_start, spec, kind), inputs, key, quasi)
     _, fields = jax.eval_shape(partial(step, spec), inputs, state)
     shapes = jax.eval_shape(partial(_measure, spec, recording), inputs, fields)
     # In buckets, so that runs of other lengths need no other compilation.
@@ -192,7 +204,7 @@ def _record_shapes(
         kept["fields"] = jax.ShapeDtypeStruct((steps // recording.fields_every + 1, *whole.shape), whole.dtype)
     neurons = min(recording.neurons, fields.h[0].shape[-1])
     kept["h_final"] = jax.ShapeDtypeStruct((spec.depth, spec.points, neurons), fields.h[0].dtype)
-    return kept
+    return kept, bytes_of(state) + bytes_of(kept)
 
 
 def _check_finite(spec: Spec, inputs: Inputs, reached: int, finite: bool) -> None:
