@@ -17,16 +17,6 @@ from widefield.solvers.linear.schedule import weight_memory
 
 
 @dataclass(frozen=True)
-class KolenPollack(wf.rules.Rule):
-    """Fixed feedback that learns along, partly aligned."""
-
-    feedback: ClassVar[Feedback] = Weights(rho=0.4, learns=True)
-
-    def local(self, site):
-        return site.phi_dot * site.signal
-
-
-@dataclass(frozen=True)
 class LeakyDirect(wf.rules.Rule):
     """Direct feedback with a Hebbian share, and an error factor that is not Δ."""
 
@@ -62,7 +52,7 @@ RULES = {
     "fa": wf.rules.FA(rho=0.6),
     "dfa": wf.rules.DFA(),
     "hebb": wf.rules.Hebb(),
-    "kolen-pollack": KolenPollack(),
+    "kolen-pollack": wf.rules.KolenPollack(rho=0.4),
     "leaky": LeakyDirect(),
     "hebbian feedback": HebbianFeedback(),
 }

@@ -63,8 +63,9 @@ def has_room(state: State, demand: Demand) -> Array:
     room = jnp.asarray(True)
     for matrix in [*state.matrices, *state.feedbacks]:
         if isinstance(matrix, LowRank):
-            room &= matrix.forward_side.rank + demand.forward <= matrix.forward_side.asked.shape[0]
-            room &= matrix.backward_side.rank + demand.backward <= matrix.backward_side.asked.shape[0]
+            for side, rows in ((matrix.forward_side, demand.forward), (matrix.backward_side, demand.backward)):
+                if len(side.asked):  # W̃ is asked backward only
+                    room &= side.rank + rows <= len(side.asked)
     for source in state.sources:
         if isinstance(source, Matched):
             room &= source.prepared + demand.gaussians <= source.basis.shape[0]
@@ -102,29 +103,27 @@ def enlarge(state: State, kind: Interpretation) -> State:
 
     def rows(array: Array, size: int, axis: int = -2) -> Array:
         widths = [(0, 0)] * array.ndim
-        widths[axis] = (0, size - array.shape[axis])
+        if array.shape[axis]:  # no room, for what is never asked, stays none
+            widths[axis] = (0, size - array.shape[axis])
         return jnp.pad(array, widths)
+
+    def both(array: Array) -> Array:
+        return rows(rows(array, kind.rank), kind.rank, -1)
 
     def matrix(m):
         if not isinstance(m, LowRank):
             return m
         sides = [
-            Side(
-                rows(s.asked, kind.rank),
-                rows(s.answers, kind.rank),
-                rows(rows(s.response, kind.rank), kind.rank, -1),
-                s.rank,
-            )
+            Side(rows(s.asked, kind.rank), rows(s.answers, kind.rank), both(s.response), s.rank)
             for s in (m.forward_side, m.backward_side)
         ]
-        velocity = None if m.velocity is None else rows(m.velocity, kind.rank)
         return dataclasses.replace(
             m,
             forward_side=sides[0],
             backward_side=sides[1],
             current=rows(m.current, kind.rank),
-            overlap=rows(rows(m.overlap, kind.rank), kind.rank, -1),
-            velocity=velocity,
+            overlap=both(m.overlap),
+            velocity=None if m.velocity is None else rows(m.velocity, kind.rank),
         )
 
     def source(s):

@@ -36,11 +36,15 @@ class Interpretation:
     tolerance: float = 0.0
     dtype: str = "float64"
 
-    def matrix(self, key: Array, spec: Spec, keep_initial: bool, velocity: bool) -> WideMatrix:
+    def matrix(
+        self, key: Array, spec: Spec, *, keep_initial: bool = False, velocity: bool = False, backward_only: bool = False
+    ) -> WideMatrix:
         inside = spec.layout.offsets * self.width
         if self.kind == "dense":
             return make_dense(key, self.width, inside, self.width, self.dtype, keep_initial, velocity)
-        return make_low_rank(self.width, inside, self.width, self.rank, self.dtype, self.tolerance, velocity)
+        return make_low_rank(
+            self.width, inside, self.width, self.rank, self.dtype, self.tolerance, velocity, backward_only
+        )
 
     def source(self, quasi: Array) -> Source:
         return make_matched(self.directions, self.width, quasi) if self.kind == "mean_field" else Plain(self.width)
@@ -77,10 +81,13 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, qua
     ]
     weights = gaussians(0, columns)
     matrices = [
-        kind.matrix(next(keys), spec, needs_initial(rules[layer].feedback), spec.momentum) for layer in range(depth - 1)
+        kind.matrix(next(keys), spec, keep_initial=needs_initial(rules[layer].feedback), velocity=spec.momentum)
+        for layer in range(depth - 1)
     ]
     feedbacks = [
-        kind.matrix(next(keys), spec, True, False) if needs_tilde(rules[layer].feedback) else None
+        kind.matrix(next(keys), spec, keep_initial=True, backward_only=True)
+        if needs_tilde(rules[layer].feedback)
+        else None
         for layer in range(depth - 1)
     ]
     previous = None

@@ -175,19 +175,22 @@ def block_sizes(count: int) -> list[int]:
     return sorted({0, -(-count // 4), count})
 
 
-def make_low_rank(out: int, inside: int, width: int, capacity: int, dtype, tolerance: float, velocity: bool) -> LowRank:
-    """A matrix about which nothing has been asked yet."""
+def make_low_rank(
+    out: int, inside: int, width: int, capacity: int, dtype, tolerance: float, velocity: bool, backward_only: bool
+) -> LowRank:
+    """A matrix about which nothing has been asked yet; `backward_only` has no room for forward questions."""
+    forward_capacity = 0 if backward_only else capacity
 
-    def side(asked: int, answered: int) -> Side:
-        rows = (jnp.zeros((capacity, n), dtype) for n in (asked, answered, capacity))
-        return Side(next(rows), next(rows), next(rows), jnp.zeros((), jnp.int32))
+    def side(rows: int, other: int, asked: int, answered: int) -> Side:
+        arrays = (jnp.zeros((rows, n), dtype) for n in (asked, answered, other))
+        return Side(next(arrays), next(arrays), next(arrays), jnp.zeros((), jnp.int32))
 
-    current = jnp.zeros((capacity, out), dtype)
+    current = jnp.zeros((forward_capacity, out), dtype)
     return LowRank(
-        forward_side=side(inside, out),
-        backward_side=side(out, inside),
+        forward_side=side(forward_capacity, capacity, inside, out),
+        backward_side=side(capacity, forward_capacity, out, inside),
         current=current,
-        overlap=jnp.zeros((capacity, capacity), dtype),
+        overlap=jnp.zeros((capacity, forward_capacity), dtype),
         velocity=jnp.zeros_like(current) if velocity else None,
         scale=jnp.ones((), dtype),
         tolerance=jnp.asarray(tolerance, dtype),

@@ -36,6 +36,7 @@ class Size:
     dimension: int = 20
     dt: float = 0.05
     depth: int = 3
+    lazy: float = 0.02  # richness that stands for the lazy limit, in theory only
 
 
 SIZES = {
@@ -53,7 +54,7 @@ def calls(size: Size) -> dict[str, Call]:
     x = wf.datasets.sphere(size.points, size.dimension).x
     y = np.repeat([-1.0, 1.0], size.points // 2)
     out: dict[str, Call] = {}
-    for richness in size.richness:
+    for richness in (size.lazy, *size.richness):
         problem = wf.Problem(
             data=wf.Dataset(x, y),
             network=wf.MLP(depth=size.depth, activation="tanh"),
@@ -62,6 +63,8 @@ def calls(size: Size) -> dict[str, Call]:
             training=wf.Training(steps=size.steps, dt=size.dt),
         )
         out[f"γ₀={richness:g} theory"] = plan(wf.solve, problem, samples=size.samples, seeds=size.replicates)
+        if richness == size.lazy:
+            continue
         out[f"γ₀={richness:g} networks"] = plan(wf.simulate, problem, width=size.width, seeds=size.networks, seed=1)
         for width in size.widths:
             for group in range(size.groups):
@@ -106,7 +109,9 @@ def gather(size: Size, runs: dict[str, xr.Dataset]) -> xr.Dataset:
         fit = power_law(np.array(size.widths), both["error"].values, both["error_se"].values)
         both["exponent"], both["exponent_se"] = fit.value, fit.error
         parts[richness] = both
-    return stack(parts, "richness")
+    lazy = _named(runs[f"γ₀={size.lazy:g} theory"])
+    lazily = {f"lazy_{name}": lazy[name] for name in ("cosine", "cosine_se")}
+    return stack(parts, "richness").assign(lazily)
 
 
 def _named(result: xr.Dataset) -> xr.Dataset:

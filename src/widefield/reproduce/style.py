@@ -95,7 +95,7 @@ def log_scale(axes: Axes, values: np.ndarray | None = None) -> None:
     """Logarithmic y axis, from the smallest of `values` on: error bands that reach below do not stretch it."""
     axes.set_yscale("log")
     if values is not None:
-        axes.set_ylim(bottom=0.6 * float(np.min(values)))
+        axes.set_ylim(bottom=0.6 * float(np.nanmin(values)))
     low, high = axes.get_ylim()
     # Within two decades powers of ten alone would leave the axis nearly bare.
     subs = (1.0, 2.0, 5.0) if high < 100 * low else (1.0,)
@@ -105,9 +105,9 @@ def log_scale(axes: Axes, values: np.ndarray | None = None) -> None:
 
 
 def width_axis(axes: Axes, widths: np.ndarray) -> None:
-    """Logarithmic x axis with a tick at every width, or at every second one of many."""
+    """Logarithmic x axis with a tick at every width, or at every second one of many; the largest has one."""
     axes.set_xscale("log")
-    ticks = widths if len(widths) <= 4 else widths[::2]
+    ticks = widths if len(widths) <= 4 else widths[(len(widths) - 1) % 2 :: 2]
     axes.set_xticks(ticks, [f"{width:g}" for width in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("width $N$ (neurons)")
