@@ -13,7 +13,7 @@ def reproduce(
         list[str] | None, typer.Argument(metavar="[FIG]...", help="fig1 … fig7; all of them if none is named.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller runs: some 5 minutes on 2 cores in place of 90.")
+        bool, typer.Option("--quick", help="Smaller runs: some 3 minutes on 2 cores in place of 35.")
     ] = False,
     folder: Annotated[
         Path | None,
