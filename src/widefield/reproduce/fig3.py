@@ -53,18 +53,21 @@ SIZES = {
 def calls(size: Size) -> dict[str, Call]:
     x = wf.datasets.sphere(size.points, size.dimension).x
     y = np.repeat([-1.0, 1.0], size.points // 2)
-    out: dict[str, Call] = {}
-    for richness in (size.lazy, *size.richness):
-        problem = wf.Problem(
+
+    def problem_at(richness: float) -> wf.Problem:
+        return wf.Problem(
             data=wf.Dataset(x, y),
             network=wf.MLP(depth=size.depth, activation="tanh"),
             rule=wf.rules.DFA(),
             richness=richness,
             training=wf.Training(steps=size.steps, dt=size.dt),
         )
-        out[f"γ₀={richness:g} theory"] = plan(wf.solve, problem, samples=size.samples, seeds=size.replicates)
-        if richness == size.lazy:
-            continue
+
+    theory = {"samples": size.samples, "seeds": size.replicates}
+    out: dict[str, Call] = {"lazy theory": plan(wf.solve, problem_at(size.lazy), **theory)}
+    for richness in size.richness:
+        problem = problem_at(richness)
+        out[f"γ₀={richness:g} theory"] = plan(wf.solve, problem, **theory)
         out[f"γ₀={richness:g} networks"] = plan(wf.simulate, problem, width=size.width, seeds=size.networks, seed=1)
         for width in size.widths:
             for group in range(size.groups):
@@ -109,7 +112,7 @@ def gather(size: Size, runs: dict[str, xr.Dataset]) -> xr.Dataset:
         fit = power_law(np.array(size.widths), both["error"].values, both["error_se"].values)
         both["exponent"], both["exponent_se"] = fit.value, fit.error
         parts[richness] = both
-    lazy = _named(runs[f"γ₀={size.lazy:g} theory"])
+    lazy = _named(runs["lazy theory"])
     lazily = {f"lazy_{name}": lazy[name] for name in ("cosine", "cosine_se")}
     return stack(parts, "richness").assign(lazily)
 
