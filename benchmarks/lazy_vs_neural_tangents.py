@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import widefield as wf
-from widefield.lazy import kernels
+from widefield.solvers.lazy import kernels
 
 REQUIREMENTS = ("neural-tangents==0.6.5", "jax==0.4.30", "jaxlib==0.4.30", "numpy<2", "scipy<1.13")
 

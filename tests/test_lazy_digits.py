@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from widefield.cli.lazy import lazy_app
 from widefield.errors import InputError
-from widefield.lazy.digits import digits_table, regression_scores
+from widefield.solvers.lazy.digits import digits_table, regression_scores
 
 
 def test_regression_scores_by_hand():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import widefield as wf
-from widefield.lazy import kernels
+from widefield.solvers.lazy import kernels
 
 ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
     "relu": (lambda h: np.sqrt(2) * np.maximum(h, 0), lambda h: np.sqrt(2) * (h > 0)),

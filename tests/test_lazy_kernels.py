@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import widefield as wf
 from widefield.errors import InputError, NotConvergedError
-from widefield.lazy import angle_kernel, kernels
-from widefield.lazy.definition import UnknownSignalError
-from widefield.lazy.quadrature import elementwise, moments, pair_products
-from widefield.lazy.tables import build_table, evaluate
+from widefield.numerics.quadrature import elementwise, moments, pair_products
 from widefield.problem.activations import TANH
+from widefield.solvers.lazy import angle_kernel, kernels
+from widefield.solvers.lazy.definition import UnknownSignalError
+from widefield.solvers.lazy.tables import build_table, evaluate
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((12, 7))

@@ -10,8 +10,8 @@ import scipy.integrate
 
 import widefield as wf
 from widefield.errors import DivergenceError, InputError
-from widefield.lazy import kernels, predict, solve_lazy
-from widefield.lazy.flow import flow_outputs
+from widefield.solvers.lazy import kernels, predict, solve_lazy
+from widefield.solvers.lazy.flow import flow_outputs
 from widefield.solvers.linear.solve import solve_linear
 
 RNG = np.random.default_rng(0)

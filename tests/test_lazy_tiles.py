@@ -9,7 +9,7 @@ import pytest
 
 import widefield as wf
 from widefield.errors import MemoryBudgetError, ResultFileError
-from widefield.lazy import kernels
+from widefield.solvers.lazy import kernels
 
 X = np.random.default_rng(1).standard_normal((23, 5))
 NETWORK = wf.MLP(2, "relu")

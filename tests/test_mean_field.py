@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import widefield as wf
-from widefield.engine.quasi import quasi_normals
 from widefield.errors import InputError, TooFewSamplesError
+from widefield.numerics.sobol import quasi_normals
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(4, 6))

@@ -5,7 +5,7 @@ import jax as _jax
 # The one place where precision is set: kernels of rich training lose their small directions in float32.
 _jax.config.update("jax_enable_x64", True)
 
-from . import datasets, exact, fluctuations, lazy, rules
+from . import datasets, exact, fluctuations, rules
 from .problem.dataset import Dataset
 from .problem.networks import CNN, MLP
 from .problem.problem import Problem
@@ -14,6 +14,7 @@ from .results.files import load_result as load
 from .results.result import Result
 from .simulate import simulate
 from .solve import solve
+from .solvers import lazy
 
 __version__ = "0.1.0"
 

@@ -104,15 +104,21 @@ def digits(
     require(targets in ("signs", "one_hot"), "targets", targets, "'signs', 'one_hot' or None")
     require(isinstance(images, bool), "images", images, "True or False")
 
+    pixels, labels = raw_digits()
+    chosen = _balanced(labels, classes, points, test_points, np.random.default_rng(seed))
+    x = pixels[chosen]
+    x = (x - x[:points].mean()) / x[:points].std()
+    one_hot = (labels[chosen][:, None] == np.array(classes)).astype(np.float64)
+    signs = 2 * (one_hot[:, 1:] if len(classes) == 2 else one_hot) - 1
+    return _split(x.reshape(-1, 8, 8, 1) if images else x, one_hot if targets == "one_hot" else signs, points)
+
+
+def raw_digits() -> tuple[np.ndarray, np.ndarray]:
+    """scikit-learn's 1797 images (1797, 64), pixels 0 … 16, and their labels."""
     from sklearn.datasets import load_digits
 
     bunch: dict[str, np.ndarray] = load_digits()  # type: ignore[assignment]
-    chosen = _balanced(bunch["target"], classes, points, test_points, np.random.default_rng(seed))
-    x = bunch["data"][chosen]
-    x = (x - x[:points].mean()) / x[:points].std()
-    one_hot = (bunch["target"][chosen][:, None] == np.array(classes)).astype(np.float64)
-    signs = 2 * (one_hot[:, 1:] if len(classes) == 2 else one_hot) - 1
-    return _split(x.reshape(-1, 8, 8, 1) if images else x, one_hot if targets == "one_hot" else signs, points)
+    return bunch["data"], bunch["target"]
 
 
 def npz(path: str | Path) -> Dataset:

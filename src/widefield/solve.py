@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import require
-from .lazy import solve_lazy
 from .problem.problem import Problem
 from .results.result import Result
 from .solvers.fixed_point import solve_fixed_point
+from .solvers.lazy import solve_lazy
 from .solvers.linear import closes, solve_linear
 from .solvers.mean_field import solve_mean_field
 

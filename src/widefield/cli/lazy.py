@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ..lazy.digits import DigitsTable
+    from ..solvers.lazy.digits import DigitsTable
 
 lazy_app = typer.Typer(no_args_is_help=True, help="Static kernels of every rule as the richness goes to 0.")
 
@@ -41,7 +41,7 @@ def digits(
     """
     from ..atomic import check_writable
     from ..errors import InputError
-    from ..lazy.digits import digits_table
+    from ..solvers.lazy.digits import digits_table
 
     check_writable(picture)
     try:

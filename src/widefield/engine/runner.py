@@ -14,9 +14,9 @@ import numpy as np
 from jax import Array
 
 from ..errors import DivergenceError, TooFewSamplesError
+from ..numerics.memory import bytes_of, check_memory
 from .capacity import Demand, demand_of, enlarge, first_capacity, grown, has_room, ranks
 from .interpretation import Interpretation, initialise
-from .memory import bytes_of, check_memory
 from .observables import observe, phi_h, whole_fields
 from .program import step
 from .state import Inputs, Spec, State

@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import qmc
 
-from ..lazy.quadrature import choose_resolution, elementwise, gaussian_line, polar_nodes
+from ..numerics.quadrature import choose_resolution, elementwise, gaussian_line, polar_nodes
+from ..numerics.sobol import sobol_normals
 from ..problem.activations import Activation
 
 # Pairs with 1−ρ² below this are one direction: their h are multiples of each other, at any width.
@@ -137,8 +136,7 @@ def site_nodes(covariance: np.ndarray, samples: int, seeds: int, seed: int) -> l
     factor = (vectors * np.sqrt(np.maximum(values, 0)))[:, ::-1]
     sets = []
     for replicate in range(seeds):
-        uniform = qmc.Sobol(points, rng=np.random.default_rng([seed, replicate])).random(samples)
-        h = ndtri(np.clip(uniform, 1e-15, 1 - 1e-15)) @ factor.T
+        h = sobol_normals([seed, replicate], points, samples).T @ factor.T
         sets.append((h, np.full(samples, 1 / samples)))
     return sets
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.memory import check_memory
 from ..errors import InputError, NotConvergedError, require, require_integer
+from ..numerics.memory import check_memory
 from ..problem.networks import MLP
 from .averages import LayerAverages, Pairs, layer_averages, site_covariance, site_nodes
 

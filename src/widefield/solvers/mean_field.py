@@ -12,11 +12,11 @@ import numpy as np
 from ..engine.capacity import demand_of
 from ..engine.interpretation import Interpretation, reserved_rows
 from ..engine.prepare import make_recording, prepare
-from ..engine.quasi import MOST_DIRECTIONS, quasi_normals
 from ..engine.runner import Recording, Run, run
 from ..engine.state import Inputs, Spec, State
 from ..engine.two_time import two_time as two_time_objects
 from ..errors import NotConvergedError, require, require_integer, require_number
+from ..numerics.sobol import MOST_DIRECTIONS, quasi_normals
 from ..problem.activations import LINEAR
 from ..problem.networks import MLP
 from ..problem.problem import Problem

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ...engine.quasi import quasi_normals
 from ...errors import TooFewSamplesError
+from ...numerics.sobol import quasi_normals
 from .plan import Grid, LayerPlan, Plan
 
 # Orthonormal columns are only Gaussian while they are few next to the samples.

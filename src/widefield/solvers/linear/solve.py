@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...engine.memory import check_memory
 from ...errors import InputError, require
+from ...numerics.memory import check_memory
 from ...problem.networks import MLP
 from ...problem.problem import Problem
 from ...progress import Progress, make_progress

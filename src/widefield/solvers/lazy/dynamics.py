@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..errors import DivergenceError, NotConvergedError
-from ..problem.problem import Problem
-from ..problem.training import Training
+from ...errors import DivergenceError, NotConvergedError
+from ...problem.problem import Problem
+from ...problem.training import Training
 
 
 class Drive(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import require
-from ..problem.networks import MLP
-from ..rules.rule import Rule
+from ...errors import require
+from ...problem.networks import MLP
+from ...rules.rule import Rule
 from .kernels import kernels
 
 

@@ -21,13 +21,13 @@ import numpy as np
 import scipy.linalg
 from jax import Array
 
-from ..errors import InputError
-from ..problem.networks import MLP, Network
-from ..rules.feedback import Direct, Weights
-from ..rules.rule import Rule, Site
+from ...errors import InputError
+from ...numerics.quadrature import RADIUS, RESOLUTIONS, elementwise, gaussian_line, legendre, pair_products
+from ...problem.networks import MLP, Network
+from ...rules.feedback import Direct, Weights
+from ...rules.rule import Rule, Site
 from .geometry import Geometry
 from .points import Points
-from .quadrature import RADIUS, RESOLUTIONS, elementwise, gaussian_line, legendre, pair_products
 from .tables import PairTable, check_error, rounded_range, series
 
 

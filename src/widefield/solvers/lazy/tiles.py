@@ -8,8 +8,8 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from ..errors import MemoryBudgetError, require_integer
-from ..progress import Reporter
+from ...errors import MemoryBudgetError, require_integer
+from ...progress import Reporter
 from .prepare import Prepared
 
 # Points per side: large enough for fast loops, small enough that a tile's layers stay near the processor.

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..problem.activations import Activation
-from ..problem.networks import MLP, Network
-from ..rules.rule import Rule
+from ...numerics.quadrature import elementwise, moments
+from ...problem.activations import Activation
+from ...problem.networks import MLP, Network
+from ...rules.rule import Rule
 from .closed_forms import CLOSED_FORMS
 from .geometry import Geometry
-from .quadrature import elementwise, moments
 from .tables import check_error
 
 

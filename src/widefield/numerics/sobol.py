@@ -1,4 +1,4 @@
-"""Scrambled Sobol points as Gaussian directions (design §3.3)."""
+"""Scrambled Sobol points as quasi-random normal numbers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def quasi_normals(
     out = np.empty((runs, layers, directions, particles), dtype)
     for run in range(runs):
         if joint:
-            together = _normals([seed, run], layers * directions, particles)
+            together = sobol_normals([seed, run], layers * directions, particles)
             # Every layer's first directions, which carry most of its variance, are among the first dimensions.
             out[run] = together.reshape(directions, layers, particles).swapaxes(0, 1)
         else:
             for layer in range(layers):
-                out[run, layer] = _normals([seed, run, layer], directions, particles)
+                out[run, layer] = sobol_normals([seed, run, layer], directions, particles)
     return out
 
 
-def _normals(seed: list[int], directions: int, particles: int) -> np.ndarray:
+def sobol_normals(seed: list[int], directions: int, particles: int) -> np.ndarray:
     """One scrambled sequence as normals, (directions, particles)."""
     sobol = qmc.Sobol(directions, scramble=True, rng=np.random.default_rng(seed))
     with warnings.catch_warnings():

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..problem.networks import MLP, Network
+from ...problem.networks import MLP, Network
 
 
 @dataclass(frozen=True)

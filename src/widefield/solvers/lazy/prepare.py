@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import InputError, require, require_number
-from ..problem.networks import CNN, MLP, Network
-from ..rules.rule import Rule
+from ...errors import InputError, require, require_number
+from ...problem.networks import CNN, MLP, Network
+from ...rules.rule import Rule
 from .closed_forms import CLOSED_FORMS
 from .definition import prepare_definitions
 from .geometry import Geometry, geometry_of

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import InputError, require, require_integer
-from ..problem.networks import MLP
-from ..problem.problem import Problem
-from ..progress import Progress
-from ..results.derived import alignment, cosine, derive
-from ..results.result import Result, make_result
-from ..rules.feedback import Direct, Silent, Weights
-from ..rules.rule import Site
+from ...errors import InputError, require, require_integer
+from ...problem.networks import MLP
+from ...problem.problem import Problem
+from ...progress import Progress
+from ...results.derived import alignment, cosine, derive
+from ...results.result import Result, make_result
+from ...rules.feedback import Direct, Silent, Weights
+from ...rules.rule import Site
 from .dynamics import follow_steps
 from .geometry import geometry_of
 from .kernels import problem_kernels

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import InputError, require, require_number
-from ..problem.problem import Problem
-from ..progress import Progress
-from ..results.derived import derive
-from ..results.result import Result, make_result
+from ...errors import InputError, require, require_number
+from ...problem.problem import Problem
+from ...progress import Progress
+from ...results.derived import derive
+from ...results.result import Result, make_result
 from .dynamics import Drive, follow_flow, follow_steps
 from .flow import flow_outputs
 from .kernels import problem_kernels

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..problem.networks import MLP, Network
-from ..rules.feedback import Weights
-from ..rules.rule import Rule
+from ...problem.networks import MLP, Network
+from ...rules.feedback import Weights
+from ...rules.rule import Rule
 from .closed_forms import CLOSED_FORMS
 from .geometry import Geometry
 from .points import Points

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from ..errors import require, require_integer
-from ..problem.networks import MLP
-from ..progress import Progress, make_progress
-from ..rules import DFA, FA, GD, GLN, Hebb, Rule
+from ...datasets import raw_digits
+from ...errors import require, require_integer
+from ...problem.networks import MLP
+from ...progress import Progress, make_progress
+from ...rules import DFA, FA, GD, GLN, Hebb, Rule
 from .kernels import kernels
 
 RULES: dict[str, Rule] = {
@@ -47,16 +48,14 @@ class DigitsTable:
 
 def load(train: int, test: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Shuffled images (train + test, 64), scaled by one mean and deviation of the training part, and labels."""
-    from sklearn.datasets import load_digits
-
-    bunch: dict[str, np.ndarray] = load_digits()  # type: ignore[assignment]
-    total = len(bunch["target"])
+    pixels, labels = raw_digits()
+    total = len(labels)
     require_integer("train", train, 2)
     require_integer("test", test, 1)
     require(train + test <= total, "train + test", train + test, f"at most the {total} digits there are")
     chosen = np.random.default_rng(seed).permutation(total)[: train + test]
-    x = bunch["data"][chosen]
-    return (x - x[:train].mean()) / x[:train].std(), bunch["target"][chosen]
+    x = pixels[chosen]
+    return (x - x[:train].mean()) / x[:train].std(), labels[chosen]
 
 
 def regression_scores(kernel: np.ndarray, y: np.ndarray, train: int, ridge: float) -> tuple[float, float]:

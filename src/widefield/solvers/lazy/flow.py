@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from ..errors import DivergenceError
+from ...errors import DivergenceError
 
 
 def flow_outputs(

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..errors import NotConvergedError
-from .quadrature import GOAL, Function, choose_resolution, elementwise, pair_products
+from ...errors import NotConvergedError
+from ...numerics.quadrature import GOAL, Function, choose_resolution, elementwise, pair_products
 
 ANGULAR = (24, 40, 64, 96, 144, 216)
 RADIAL = (8, 12, 18, 27, 40, 60, 90)

@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import ResultFileError
+from ...errors import ResultFileError
 from .prepare import Prepared
 from .tiles import Kernels, Tile, output_shapes, place
 

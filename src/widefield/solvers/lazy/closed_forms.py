@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from ..problem.activations import ERF, LINEAR, RELU, Activation
+from ...problem.activations import ERF, LINEAR, RELU, Activation
 
 Averages = tuple[Array, Array]
 

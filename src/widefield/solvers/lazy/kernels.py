@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, require
-from ..problem.networks import Network
-from ..problem.problem import Problem
-from ..progress import Progress, make_progress
-from ..rules.lookup import as_rule
-from ..rules.rule import Rule
+from ...errors import InputError, require
+from ...problem.networks import Network
+from ...problem.problem import Problem
+from ...progress import Progress, make_progress
+from ...rules.lookup import as_rule
+from ...rules.rule import Rule
 from .definition import UnknownSignalError
 from .prepare import prepare
 from .store import KernelStore, open_store

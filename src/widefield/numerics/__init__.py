@@ -1,0 +1,1 @@
+"""Numerics that several solvers share: quadrature, quasi-random numbers, memory."""
