@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from functools import partial
-from importlib import import_module
-from unittest.mock import patch
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 import widefield as wf
 from widefield.engine.interpretation import Interpretation, initialise
@@ -20,26 +16,15 @@ from widefield.engine.program import step
 from widefield.engine.run import Recording
 from widefield.engine.state import Inputs, Spec
 from widefield.observables import DEFAULT_KERNELS as KERNELS
-from widefield.results.result import make_result
+from widefield.results.statistics import Moments, moments_of, welch
 
 Runs = dict[str, np.ndarray]  # single runs by variable, (runs, …)
-SOLVERS = ("mean_field", "fixed_point.solve")
 WIDTHS = (100, 200)
 
 
-def single_runs(solve: Callable[[], object]) -> Runs:
-    """The single runs of a call of `wf.solve`, of which its result holds mean and standard error."""
-    kept: Runs = {}
-
-    def keep(problem, method, arrays, **labels):
-        kept.update(arrays)
-        return make_result(problem, method, arrays, **labels)
-
-    with ExitStack() as stack:
-        for name in SOLVERS:
-            stack.enter_context(patch.object(import_module(f"widefield.solvers.{name}"), "make_result", keep))
-        solve()
-    return kept
+def runs_of(result: wf.Result) -> Runs:
+    """The single runs of a result, by variable."""
+    return {str(name): values.values for name, values in result.replicates.data_vars.items()}
 
 
 def wide_networks(
@@ -75,14 +60,7 @@ def _dense_runs(spec: Spec, width: int, record: Recording, steps: int, inputs: I
     return jax.lax.map(one, keys)
 
 
-def welch(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Two-sided p-values of equal means, (entries,), from replicates (runs, entries) of different variances."""
-    left, right = (value.var(0, ddof=1) / len(value) for value in (a, b))
-    freedom = (left + right) ** 2 / (left**2 / (len(a) - 1) + right**2 / (len(b) - 1))
-    return 2 * stats.t.sf(np.abs(a.mean(0) - b.mean(0)) / np.sqrt(left + right), freedom)
-
-
-def alarm(a: Mapping[str, np.ndarray], b: Mapping[str, np.ndarray]) -> tuple[str, float]:
+def alarm(a: Mapping[str, np.ndarray | Moments], b: Mapping[str, np.ndarray | Moments]) -> tuple[str, float]:
     """Variable with the largest deviation, and a bound on the probability of one as large if both had the same mean.
 
     Welch's t test of every entry of every variable, times the number of entries (Bonferroni), whatever the
@@ -90,15 +68,10 @@ def alarm(a: Mapping[str, np.ndarray], b: Mapping[str, np.ndarray]) -> tuple[str
     vary (zeros, and what moment matching makes exact) must agree to rounding.
     """
     assert a.keys() == b.keys()
-    smallest, entries, where = 1.0, 0, ""
-    for name in a:
-        size = max(1.0, np.abs(a[name]).max())
-        sampled = np.maximum(a[name].std(0), b[name].std(0)) > 1e-10 * size
-        exact = (value[name].mean(0)[~sampled] for value in (a, b))
-        np.testing.assert_allclose(*exact, rtol=0, atol=1e-9 * size, err_msg=name)
-        if np.any(sampled):
-            chance = welch(a[name][:, sampled], b[name][:, sampled])
-            entries += len(chance)
-            if chance.min() < smallest:
-                smallest, where = float(chance.min()), name
-    return where, smallest * entries
+    found = {name: welch(_moments(a[name]), _moments(b[name])) for name in a}
+    where = min(found, key=lambda name: found[name].smallest)
+    return where, found[where].smallest * sum(agreement.entries for agreement in found.values())
+
+
+def _moments(value: np.ndarray | Moments) -> Moments:
+    return value if isinstance(value, Moments) else moments_of(value)

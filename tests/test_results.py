@@ -8,11 +8,9 @@ from matplotlib.figure import Figure
 
 import widefield as wf
 from widefield.errors import InputError, ResultFileError
-from widefield.results.comparison import compare_numbers
 from widefield.results.files import check_writable
 from widefield.results.overview import Pair, overview_curves, overview_kernels
 from widefield.results.panels import final_kernel, save_picture
-from widefield.results.pictures import compare_results
 from widefield.results.result import Result, make_result
 from widefield.results.summary import with_error
 
@@ -157,14 +155,14 @@ def shifted(result: Result, name: str, by: float) -> Result:
 
 def test_comparison_of_a_result_with_itself_is_zero(problem, fake_result):
     result = fake_result(problem)
-    rows = compare_numbers(result, result)
+    rows = wf.compare(result, result).deviations
     assert [row.variable for row in rows] == [n for n in result.dataset if not n.endswith("_se") and n != "h_final"]
     assert all(row.largest == row.rms == row.relative == row.largest_in_errors == 0 for row in rows)
 
 
 def test_comparison_gives_the_deviation_that_was_put_in(problem, fake_result):
     result = fake_result(problem)
-    row = next(r for r in compare_numbers(shifted(result, "loss", 0.25), result) if r.variable == "loss")
+    row = next(r for r in wf.compare(shifted(result, "loss", 0.25), result).deviations if r.variable == "loss")
     assert row.largest == pytest.approx(0.25)
     assert row.rms == pytest.approx(0.25)
     assert row.relative == pytest.approx(0.25 / np.sqrt(np.mean(result["loss"] ** 2)))
@@ -176,19 +174,17 @@ def test_comparison_gives_the_deviation_that_was_put_in(problem, fake_result):
 def test_comparison_without_errors_and_at_common_times_only(problem, fake_result):
     dense = fake_result(problem)
     sparse = Result(dense.dataset.isel(time=[0, 2]).drop_vars([n for n in dense.dataset if str(n).endswith("_se")]))
-    rows = {row.variable: row for row in compare_numbers(sparse, sparse)}
+    rows = {row.variable: row for row in wf.compare(sparse, sparse).deviations}
     assert np.isnan(rows["loss"].largest_in_errors)
-    assert {row.variable: row.largest for row in compare_numbers(dense, sparse)} == dict.fromkeys(rows, 0.0)
+    assert {row.variable: row.largest for row in wf.compare(dense, sparse).deviations} == dict.fromkeys(rows, 0.0)
 
 
 def test_results_on_different_data_cannot_be_compared(problem, fake_result):
     other = wf.Problem(wf.datasets.sphere(6, 3), problem.network, "gd", 1.0, problem.training)
-    with pytest.raises(InputError, match="sample"):
-        compare_numbers(fake_result(problem), fake_result(other))
-    with pytest.raises(InputError, match="in a and"):
-        compare_results(fake_result(problem), fake_result(other))
+    with pytest.raises(InputError, match="sample has 4 entries in a and 6"):
+        wf.compare(fake_result(problem), fake_result(other))
     with pytest.raises(InputError, match="outputs"):
-        compare_numbers(fake_result(problem), fake_result(several_outputs(problem)))
+        wf.compare(fake_result(problem), fake_result(several_outputs(problem)))
 
 
 # Pictures
@@ -199,9 +195,9 @@ def test_pictures_are_drawn_and_use_no_global_state(tmp_path, problem, fake_resu
 
     a, b = fake_result(problem, width=10), fake_result(problem, seed=1, width=20)
     assert a.plot()._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
-    assert compare_results(a, b)._repr_png_().startswith(b"\x89PNG")
+    assert wf.compare(a, b).plot()._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
     more = fake_result(several_outputs(problem))
-    assert len(compare_results(more, more).axes) >= 12
+    assert len(wf.compare(more, more).plot().axes) >= 12
     assert more.plot().axes
     assert plt.get_fignums() == []
 
@@ -223,14 +219,14 @@ def test_plot_shows_the_numbers(problem, fake_result):
 
 def test_comparison_shows_the_difference_of_the_kernels(problem, fake_result):
     a, b = fake_result(problem), fake_result(problem, seed=1)
-    images = [np.asarray(axes.images[0].get_array()) for axes in compare_results(a, b).axes if axes.images]
+    images = [np.asarray(axes.images[0].get_array()) for axes in wf.compare(a, b).plot().axes if axes.images]
     np.testing.assert_allclose(images[2], (a["entk"] - b["entk"]).isel(time=-1).values)
 
 
 def test_comparison_shows_the_numbers(problem, fake_result):
     a, b = fake_result(problem), fake_result(problem, seed=1)
-    shown = compare_results(a, b).get_supxlabel()
-    for row in compare_numbers(a, b):
+    shown = wf.compare(a, b).plot().get_supxlabel()
+    for row in wf.compare(a, b).deviations:
         assert re.search(rf"{row.variable} +{re.escape(f'{row.largest:.3g}')} ", shown)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from agreement import alarm, single_runs
+from agreement import alarm, runs_of
 
 import widefield as wf
 
@@ -39,12 +39,12 @@ def make_problem(rule, depth, activation="tanh"):
 
 
 def of_engine(problem):
-    return single_runs(lambda: wf.solve(problem, method="mean_field", two_time=1, tolerance=1e-4, **SIZE))
+    return runs_of(wf.solve(problem, method="mean_field", two_time=1, tolerance=1e-4, **SIZE))
 
 
 def of_iteration(problem, responses="regression"):
     options = {"tolerance": 1e-4, "cutoff": 1e-4, "responses": responses}
-    return single_runs(lambda: wf.solve(problem, method="fixed_point", **options, **SIZE))
+    return runs_of(wf.solve(problem, method="fixed_point", **options, **SIZE))
 
 
 def comparable(found):

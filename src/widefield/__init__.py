@@ -11,6 +11,7 @@ from .problem.dataset import Dataset
 from .problem.networks import CNN, MLP
 from .problem.problem import Problem
 from .problem.training import Training
+from .results.comparison import compare
 from .results.files import load_result as load
 from .results.result import Result
 from .simulate import simulate
@@ -27,6 +28,7 @@ __all__ = [
     "Problem",
     "Result",
     "Training",
+    "compare",
     "datasets",
     "exact",
     "fluctuations",

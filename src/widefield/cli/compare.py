@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..results.comparison import Deviation, format_number
+if TYPE_CHECKING:
+    from ..results.comparison import Comparison
 
 
 def compare(
@@ -24,28 +25,27 @@ def compare(
         widefield compare theory.nc networks.nc -o page.png
     """
     import widefield as wf
-    from widefield.results.comparison import compare_numbers
     from widefield.results.panels import check_picture, save_picture
-    from widefield.results.pictures import compare_results
 
     check_picture(output)
-    first, second = wf.load(a), wf.load(b)
-    deviations = compare_numbers(first, second)
-    save_picture(compare_results(first, second), output)
-    print_deviations(f"{a.name} − {b.name}", deviations)
+    found = wf.compare(wf.load(a), wf.load(b))
+    save_picture(found.plot(), output)
+    print_comparison(f"{a.name} − {b.name}", found)
     typer.echo(f"written to {output}")
 
 
-def print_deviations(title: str, deviations: list[Deviation]) -> None:
+def print_comparison(title: str, found: Comparison) -> None:
     """The table of deviations; "relative" is the rms over that of the second result."""
     from rich.console import Console
     from rich.table import Table
 
-    caption = "s.e.: in combined standard errors, which few runs give only roughly"
+    from widefield.results.comparison import HEADINGS
+
+    caption = "s.e.: in combined standard errors; chance: probability of so large a deviation by chance, at most"
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
-    table.add_column("variable", no_wrap=True)
-    for heading in ("largest", "rms", "relative", "largest/s.e.", "rms/s.e."):
+    table.add_column(HEADINGS[0], no_wrap=True)
+    for heading in HEADINGS[1:]:
         table.add_column(heading, justify="right")
-    for row in deviations:
-        table.add_row(row.variable, *(format_number(number) for number in row.numbers))
+    for row in found.rows():
+        table.add_row(*row)
     Console().print(table)

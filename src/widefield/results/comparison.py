@@ -1,18 +1,23 @@
-"""How far two results are apart, in numbers."""
+"""How far two results are apart, in numbers, in standard errors and in probability: `wf.compare`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
-from ..errors import InputError
+from ..errors import InputError, require
+from .replicates import NEURON
 from .result import Result
-from .variables import DIMS, DRAWS
+from .statistics import Agreement, Moments, combined_error, welch
 
-# A standard error this far below the variable's own scale is rounding, not sampling.
-_ROUNDING = 1e-12
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Times that differ by less than this, relative to the last, are the same.
+_SAME_TIME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,10 @@ class Deviation:
     Attributes:
         largest, rms: of |a − b|.
         relative: rms of a − b over rms of b.
-        largest_in_errors, rms_in_errors: of (a − b)/√(se_a² + se_b²); NaN where neither has standard errors.
+        largest_in_errors, rms_in_errors: of (a − b)/√(se_a² + se_b²); NaN where nothing is sampled, or where a result
+            of a single run has no standard error.
+        chance: bound on the probability that entries of equal mean deviate as much, by Student's t test of every
+            entry times the number of entries; NaN as above.
     """
 
     variable: str
@@ -31,36 +39,89 @@ class Deviation:
     relative: float
     largest_in_errors: float
     rms_in_errors: float
+    chance: float
+
+
+HEADINGS = ("variable", "largest", "rms", "relative", "largest/s.e.", "rms/s.e.", "chance")
+
+
+class Comparison:
+    """Two results held against each other, a − b, in every variable that both have.
+
+    Attributes:
+        deviations: one `Deviation` per variable.
+        chance: bound on the probability of the least likely of all deviations, if both had the same means.
+    """
+
+    def __init__(self, a: Result, b: Result):
+        for name, result in (("a", a), ("b", b)):
+            require(isinstance(result, Result), name, type(result).__name__, "a widefield.Result")
+        self.a, self.b = a, b
+        names = [str(name) for name in a.dataset.data_vars if str(name) in b and not _left_out(str(name), a)]
+        if not names:
+            raise InputError("a and b have no variable in common; allowed: results of the same kind of problem")
+        _check_sizes(a.dataset[names], b.dataset[names])
+        found = [_deviation(a, b, name) for name in names]
+        self.deviations = tuple(deviation for deviation, _ in found)
+        tests = [agreement for _, agreement in found if not np.isnan(agreement.smallest)]
+        entries = sum(agreement.entries for agreement in tests)
+        smallest = min((agreement.smallest for agreement in tests), default=float("nan"))
+        self.chance = Agreement(smallest, entries).chance if entries else float("nan")
 
     @property
-    def numbers(self) -> tuple[float, ...]:
-        return (self.largest, self.rms, self.relative, self.largest_in_errors, self.rms_in_errors)
+    def table(self) -> xr.Dataset:
+        """The deviations, labelled: one entry along `variable` each."""
+        columns = [field.name for field in fields(Deviation)][1:]
+        return xr.Dataset(
+            {name: ("variable", np.array([getattr(d, name) for d in self.deviations])) for name in columns},
+            coords={"variable": [d.variable for d in self.deviations]},
+            attrs={"chance": self.chance},
+        )
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The deviations as text, in the order of `HEADINGS`."""
+        return [(d.variable, *(format_number(number) for number in astuple(d)[1:])) for d in self.deviations]
+
+    def plot(self) -> Figure:
+        """Curves of both in one, final kernels side by side with their difference, and the table."""
+        from .pictures import plot_comparison
+
+        return plot_comparison(self)
+
+    def __repr__(self) -> str:
+        rows = [HEADINGS, *self.rows()]
+        return "\n".join(f"{row[0]:<24}" + "".join(f"{cell:>14}" for cell in row[1:]) for row in rows)
 
 
-def compare_numbers(a: Result, b: Result) -> list[Deviation]:
-    """One `Deviation` for every variable that both results hold; single neurons are draws and are left out."""
-    names = [name for name in DIMS if name in a and name in b and name not in DRAWS]
-    if not names:
-        raise InputError("a and b have no variable in common; allowed: results of the same kind of problem")
-    _check_sizes(a.dataset[names], b.dataset[names])
-    return [_deviation(a.dataset, b.dataset, name) for name in names]
+def compare(a: Result, b: Result) -> Comparison:
+    """Hold two results against each other.
 
+    Args:
+        a, b: results on the same data, e.g. networks and theory; an experiment comes in by `Result.from_arrays`.
 
-def as_text(deviations: list[Deviation]) -> str:
-    """The deviations as a plain table, one row each."""
-    headings = ("variable", "largest", "rms", "relative", "largest/s.e.", "rms/s.e.")
-    rows = [headings, *((d.variable, *(format_number(n) for n in d.numbers)) for d in deviations)]
-    return "\n".join(f"{row[0]:<24}" + "".join(f"{cell:>14}" for cell in row[1:]) for row in rows)
+    Returns:
+        A `Comparison`: `.table` has the largest and rms deviation of every variable, also in standard errors, and how
+        probable such a deviation is by chance; `.plot()` draws both.
+
+    Raises:
+        InputError: where the two have no variable, time or layer in common, or different data points.
+    """
+    return Comparison(a, b)
 
 
 def format_number(number: float) -> str:
     return "–" if np.isnan(number) else f"{number:.3g}"
 
 
+def _left_out(name: str, result: Result) -> bool:
+    """Standard errors come with their variable; single neurons are draws, of which no two need agree."""
+    return (name.endswith("_se") and name.removesuffix("_se") in result) or NEURON in result[name].dims
+
+
 def _check_sizes(a: xr.Dataset, b: xr.Dataset) -> None:
     for dim in sorted({str(d) for d in a.dims} & {str(d) for d in b.dims}):
         if dim in a.coords and dim in b.coords:
-            if not np.intersect1d(a[dim], b[dim]).size:
+            if not len(_shared(a, b, dim)[0]):
                 raise InputError(f"a and b share no {dim}; allowed: results with {dim}s in common")
         elif a.sizes[dim] != b.sizes[dim]:
             raise InputError(
@@ -68,26 +129,44 @@ def _check_sizes(a: xr.Dataset, b: xr.Dataset) -> None:
             )
 
 
-def _deviation(a: xr.Dataset, b: xr.Dataset, name: str) -> Deviation:
-    if a[name].dims != b[name].dims:
-        raise InputError(
-            f"{name} has dims {a[name].dims} in a and {b[name].dims} in b; allowed: the same number of outputs"
-        )
-    wanted = [xr.DataArray(0.0) if f"{name}_se" not in d else d[f"{name}_se"] for d in (a, b)]
-    first, second, se_a, se_b = xr.align(a[name], b[name], *wanted, join="inner")
-    gap = first.values - second.values
-    error = np.broadcast_to(np.hypot(se_a.values, se_b.values), gap.shape)
-    scale = _rms(second.values)
-    sampled = error > _ROUNDING * max(scale, _rms(first.values))
-    in_errors = gap[sampled] / error[sampled]
+def _shared(a: xr.Dataset, b: xr.Dataset, dim: str) -> tuple[np.ndarray, np.ndarray]:
+    """Where the labels that both have stand in a, and where in b; times may differ by rounding."""
+    left, right = a[dim].values.astype(float), b[dim].values.astype(float)
+    scale = max((abs(value) for value in (*left, *right) if np.isfinite(value)), default=0.0)
+    with np.errstate(invalid="ignore"):
+        same = np.abs(left[:, None] - right[None]) <= _SAME_TIME * scale
+    in_a, in_b = np.nonzero(same | (left[:, None] == right[None]))
+    return in_a, in_b
+
+
+def _deviation(a: Result, b: Result, name: str) -> tuple[Deviation, Agreement]:
+    dims = a[name].dims
+    if dims != b[name].dims:
+        raise InputError(f"{name} has dims {dims} in a and {b[name].dims} in b; allowed: the same number of outputs")
+    left, right = a.moments(name), b.moments(name)
+    for axis, dim in enumerate(map(str, dims)):
+        if dim in a.dataset.coords and dim in b.dataset.coords:
+            in_a, in_b = _shared(a.dataset, b.dataset, dim)
+            left, right = _take(left, in_a, axis), _take(right, in_b, axis)
+    gap, error, agreement = left.mean - right.mean, combined_error(left, right), welch(left, right)
+    scale = _rms(right.mean)
+    in_errors = gap[error > 0] / error[error > 0]
+    known = in_errors.size and not np.isnan(error).any()
     return Deviation(
         variable=name,
         largest=float(np.max(np.abs(gap))),
         rms=_rms(gap),
         relative=_rms(gap) / scale if scale else float("inf") if np.any(gap) else 0.0,
-        largest_in_errors=float(np.max(np.abs(in_errors))) if in_errors.size else float("nan"),
-        rms_in_errors=_rms(in_errors) if in_errors.size else float("nan"),
-    )
+        largest_in_errors=float(np.max(np.abs(in_errors))) if known else float("nan"),
+        rms_in_errors=_rms(in_errors) if known else float("nan"),
+        chance=agreement.chance if agreement.entries or known else float("nan"),
+    ), agreement
+
+
+def _take(value: Moments, places: np.ndarray, axis: int) -> Moments:
+    if len(places) == value.mean.shape[axis]:
+        return value
+    return Moments(value.mean.take(places, axis), value.error.take(places, axis), value.freedom)
 
 
 def _rms(values: np.ndarray) -> float:

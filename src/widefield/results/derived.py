@@ -10,32 +10,36 @@ from ..problem.problem import Problem
 
 
 def derive(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Complete raw arrays, whose leading axes are (runs, times).
-
-    Takes `f` (…, samples, C) of training, then test points, and any kernels; output axes come last.
-    """
-    data, loss = problem.data, problem.training.loss
-    out = dict(arrays)
-    y = data.y_columns
-    f_all = out.pop("f")
-    f = out["f"] = f_all[:, :, : data.points]
-    out["delta"], out["loss"] = _loss_and_delta(loss, f, y)
-    if data.outputs > 1 or np.all(np.abs(y) == 1):
-        out["accuracy"] = accuracy(f, y)
+    """Complete raw arrays of a solver, whose `f` (runs, times, samples, C) has training, then test points."""
+    data, out = problem.data, dict(arrays)
+    f = out.pop("f")
+    out["f"] = f[:, :, : data.points]
     if data.test_points:
-        f_test = out["f_test"] = f_all[:, :, data.points :]
-        if data.y_test is not None:
-            y_test = data.y_test.reshape(data.test_points, -1)
-            _, out["test_loss"] = _loss_and_delta(loss, f_test, y_test)
-            if "accuracy" in out:
-                out["test_accuracy"] = accuracy(f_test, y_test)
-    if "entk" in out:
-        out["entk_alignment"] = alignment(np.einsum("rtmncc->rtmn", out["entk"]), y)
-    if "phi" in out:
-        out["phi_alignment"] = alignment(out["phi"], y)
-    if {"g", "g_tilde", "g_tilde_tilde"} <= out.keys():
-        out["gradient_cosine"] = cosine(out["g"], out["g_tilde"], out["g_tilde_tilde"])
-    return out
+        out["f_test"] = f[:, :, data.points :]
+    return complete(problem, out)
+
+
+def complete(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Add what follows from the arrays and is not among them. Leading axes are (runs, times); output axes come last."""
+    data, loss = problem.data, problem.training.loss
+    y, out = data.y_columns, {}
+    classes = data.outputs > 1 or bool(np.all(np.abs(y) == 1))
+    if "f" in arrays:
+        out["delta"], out["loss"] = _loss_and_delta(loss, arrays["f"], y)
+        if classes:
+            out["accuracy"] = accuracy(arrays["f"], y)
+    if "f_test" in arrays and data.y_test is not None:
+        y_test = data.y_test.reshape(data.test_points, -1)
+        _, out["test_loss"] = _loss_and_delta(loss, arrays["f_test"], y_test)
+        if classes:
+            out["test_accuracy"] = accuracy(arrays["f_test"], y_test)
+    if "entk" in arrays:
+        out["entk_alignment"] = alignment(np.einsum("rtmncc->rtmn", arrays["entk"]), y)
+    if "phi" in arrays:
+        out["phi_alignment"] = alignment(arrays["phi"], y)
+    if {"g", "g_tilde", "g_tilde_tilde"} <= arrays.keys():
+        out["gradient_cosine"] = cosine(arrays["g"], arrays["g_tilde"], arrays["g_tilde_tilde"])
+    return arrays | {name: value for name, value in out.items() if name not in arrays}
 
 
 def _loss_and_delta(loss, f: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ _NEEDED = ("problem", "method", "info", "versions")
 def save_result(result: Result, path: str | Path) -> None:
     """Write `result` to `path`, atomically; raises a `ResultFileError` where that cannot be."""
     with atomic_file(path) as temporary:
-        result.dataset.to_netcdf(temporary, engine="h5netcdf")
+        result._runs.to_netcdf(temporary, engine="h5netcdf")
 
 
 def load_result(path: str | Path) -> Result:

@@ -8,7 +8,7 @@ from functools import partial
 from matplotlib.axes import Axes
 
 from ..errors import InputError
-from .comparison import as_text, compare_numbers
+from .comparison import Comparison
 from .panels import (
     COLOURS,
     Picture,
@@ -46,10 +46,10 @@ def plot_result(result: Result) -> Picture:
     return figure
 
 
-def compare_results(a: Result, b: Result, names: tuple[str, str] | None = None) -> Picture:
-    """Curves in one, final kernels side by side with their difference, and the numbers of `compare_numbers`."""
-    numbers = as_text(compare_numbers(a, b))
-    names = names or _names(a, b)
+def plot_comparison(comparison: Comparison) -> Picture:
+    """Curves in one, final kernels side by side with their difference, and the numbers."""
+    a, b, numbers = comparison.a, comparison.b, repr(comparison)
+    names = _names(a, b)
     results = dict(zip(names, (a, b), strict=True))
     curves: list[Callable[[Axes], None]] = []
     for draw, needed in ((_losses, _CURVES[:1]), (_alignments, _ALIGNMENTS), (_cosines, ("gradient_cosine",))):

@@ -4,26 +4,74 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
+from ..errors import require
+from ..observables import Observable, look_up
 from ..problem.problem import Problem
-from .variables import DESCRIPTIONS, DIMS, DRAWS
+from .labels import label
+from .replicates import SEED, moments_in, over_seeds, with_seeds
+from .statistics import Moments
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, eq=False)
 class Result:
-    """Labelled data of one run (`dataset`), with the whole problem and how it was solved in its attributes."""
+    """What a run found: labelled variables, the problem it was run on, and how it was solved.
 
-    dataset: xr.Dataset
+    Args:
+        runs: variables along `seed`, one entry per replicate or network; what has no sampling error has no `seed`.
+            Attributes hold the problem, the method, versions and seed.
+    """
+
+    def __init__(self, runs: xr.Dataset):
+        require(isinstance(runs, xr.Dataset), "runs", type(runs).__name__, "an xarray.Dataset")
+        self._runs = runs
+
+    @classmethod
+    def from_arrays(cls, problem: Problem, arrays: Mapping[str, ArrayLike], steps: ArrayLike | None = None) -> Result:
+        """Label arrays of your own, e.g. of an experiment or another program, to hold them against theory.
+
+        Loss, error signal, alignments and the like are added where their ingredients are there.
+
+        Args:
+            problem: what was trained, on which data.
+            arrays: variables by name, with the axes they have in `Result.dataset`, e.g. f (time, sample) and phi (time,
+                layer, sample, sample_); all of them with one more axis in front, over networks, or none.
+            steps: the training steps at which they were recorded; default every step, 0 … `training.steps`.
+
+        Example:
+            >>> wf.Result.from_arrays(problem, {"f": outputs, "phi": kernels}, steps=[0, 10, 20])
+        """
+        from .arrays import label_arrays
+
+        return label_arrays(problem, arrays, steps)
+
+    @cached_property
+    def dataset(self) -> xr.Dataset:
+        """Means over `seed` and their standard errors `<name>_se`; single neurons of all seeds along `neuron`."""
+        return over_seeds(self._runs)
+
+    @property
+    def replicates(self) -> xr.Dataset:
+        """Every variable along `seed`, one entry per replicate or network.
+
+        What has no sampling error, e.g. all of an exact solution, is the same in every entry (there is one entry where
+        nothing is sampled).
+        """
+        return with_seeds(self._runs)
+
+    def moments(self, name: str) -> Moments:
+        """Mean, standard error and degrees of freedom of a variable."""
+        return moments_in(self._runs, self.dataset, name, self.info.get("seeds"))
 
     def __getitem__(self, name: str) -> xr.DataArray:
         return self.dataset[name]
@@ -33,16 +81,16 @@ class Result:
 
     @property
     def problem(self) -> Problem:
-        return Problem.from_toml(self.dataset.attrs["problem"])
+        return Problem.from_toml(self._runs.attrs["problem"])
 
     @property
     def method(self) -> str:
-        return self.dataset.attrs["method"]
+        return self._runs.attrs["method"]
 
     @property
     def info(self) -> dict[str, Any]:
         """How the run went: samples, seeds, ranks, times, iterations, …"""
-        return json.loads(self.dataset.attrs["info"])
+        return json.loads(self._runs.attrs["info"])
 
     def save(self, path: str | Path) -> None:
         """Write to a netCDF file, atomically: an existing file is replaced whole or not at all."""
@@ -78,47 +126,28 @@ def make_result(
     exact: Mapping[str, np.ndarray] | None = None,
     *,
     steps: np.ndarray,
-    errors: Mapping[str, np.ndarray] | None = None,
     seed: int | None = None,
     info: Mapping[str, Any] | None = None,
     coordinates: Mapping[str, np.ndarray] | None = None,
+    observables: Iterable[Observable] = (),
 ) -> Result:
-    """Label raw arrays.
+    """Label raw arrays, without copying them.
 
     Args:
-        replicates: variables with a leading axis over independent runs; mean and standard
-            error (over that axis, two or more runs) are stored. Axes follow `DIMS`, output axes included.
-        exact: variables without a leading axis, stored as they are.
+        replicates: variables with a leading axis over independent runs; the other axes as in the table of variables,
+            output axes included.
+        exact: variables without sampling error, and without that axis.
         steps: the training steps at which time-dependent variables were recorded.
-        errors: standard errors to store for variables of `exact`.
         coordinates: further coordinates, e.g. {"step": …} of two-time objects.
+        observables: what describes variables that are not in the table.
     """
-    outputs = problem.data.outputs
-    variables: dict[str, tuple[tuple[str, ...], np.ndarray, dict[str, str]]] = {}
+    own = {one.name: one for one in observables}
 
-    def add(name: str, value: np.ndarray, suffix: str = "") -> None:
-        dims = DIMS[name]
-        kept = tuple(d for d in dims if outputs > 1 or d not in ("output", "output_"))
-        value = np.asarray(value)
-        if value.ndim == len(dims) and len(kept) < len(dims):
-            value = value.reshape([n for n, d in zip(value.shape, dims, strict=True) if d in kept])
-        describes = DESCRIPTIONS.get(name, name.replace("_", " "))
-        variables[name + suffix] = (kept, value, {"long_name": ("standard error of " if suffix else "") + describes})
+    def known(name: str) -> Observable:
+        return own.get(name) or look_up(name)
 
-    for name, value in (replicates or {}).items():
-        value = np.asarray(value)
-        if name in DRAWS:
-            # Runs are pooled along the last axis, neurons.
-            add(name, np.moveaxis(value, 0, -2).reshape(*value.shape[1:-1], -1))
-            continue
-        add(name, value.mean(0))
-        if len(value) > 1:
-            add(name, value.std(0, ddof=1) / np.sqrt(len(value)), "_se")
-    for name, value in (exact or {}).items():
-        add(name, value)
-    for name, value in (errors or {}).items():
-        add(name, value, "_se")
-
+    variables = {name: label(known(name), value, problem, (SEED,)) for name, value in (replicates or {}).items()}
+    variables |= {name: label(known(name), value, problem) for name, value in (exact or {}).items()}
     coords: dict[str, Any] = {
         "time": (
             "time",
@@ -128,16 +157,16 @@ def make_result(
         "layer": ("layer", np.arange(1, problem.network.depth + 1)),
     }
     coords.update({name: (name, np.asarray(value)) for name, value in (coordinates or {}).items()})
-    dataset = xr.Dataset(variables, coords=coords)
-    dataset.attrs.update(
+    runs = xr.Dataset(variables, coords=coords)
+    runs.attrs.update(
         problem=problem.to_toml(),
         method=method,
         versions=json.dumps(_versions()),
         info=json.dumps(dict(info or {})),
     )
     if seed is not None:
-        dataset.attrs["seed"] = seed
-    return Result(dataset)
+        runs.attrs["seed"] = seed
+    return Result(runs)
 
 
 def _versions() -> dict[str, str]:
