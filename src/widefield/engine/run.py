@@ -17,8 +17,8 @@ from ..errors import DivergenceError, TooFewSamplesError
 from ..numerics.memory import bytes_of, check_memory
 from ..observables import Fields, Moment, Observable
 from ..observables.kernels import whole_fields
-from .capacity import Demand, demand_of, enlarge, first_capacity, grown, has_room, ranks
-from .interpretation import Interpretation, initialise
+from .capacity import enlarge, first_room, larger, ranks, shortages
+from .interpretation import Interpretation, Room, initialise
 from .program import step
 from .state import Inputs, Spec, State
 
@@ -104,13 +104,12 @@ class Run:
         """Steps of one network; the last one only measures."""
         return self.steps + 1
 
-    @property
-    def demand(self) -> Demand:
-        return demand_of(self.spec, self.inputs.x.shape[1] // self.spec.wiring.layout.positions)
-
-    def start(self, number: int) -> Leg:
-        """Network `number` before its first step."""
-        kind = first_capacity(self.kind, self.spec, self.demand, self.inputs.x.shape[-1])
+    def start(self, number: int, room: Room | None = None) -> Leg:
+        """Network `number` before its first step, in buffers of `room` where one before it has shown what is needed."""
+        if room is None:
+            samples = self.inputs.x.shape[1] // self.spec.wiring.layout.positions
+            room = first_room(self.kind, self.spec, samples, self.inputs.x.shape[-1])
+        kind = replace(self.kind, room=room)
         quasi = self._quasi(number)
         shapes = jax.eval_shape(lambda *arrays: arrays, self.inputs, self.keys[number], quasi)
         leaves, tree = jax.tree.flatten(shapes)
@@ -125,32 +124,31 @@ class Run:
         return jnp.asarray(self.quasi[number])
 
     def advance(self, leg: Leg) -> Leg:
-        """One chunk of steps, shorter where buffers are full: they grow before the next one."""
+        """One chunk of steps, shorter where a step found no room: buffers grow, and the next chunk takes it again."""
         until, began = min(leg.done + leg.chunk, self.total), time.perf_counter()
         state, records, status = _advance(
-            self.spec, self.recording, self.demand, self.inputs, leg.state, leg.records, jnp.asarray(until)
+            self.spec, self.recording, self.inputs, leg.state, leg.records, jnp.asarray(until)
         )
-        reached, finite, (rank, prepared, drawn) = jax.device_get(status)
+        reached, finite, used, short = jax.device_get(status)
         kind, reached = leg.kind, int(reached)
-        if kind.kind == "mean_field":
-            # First: where Gaussians are prepared beyond S dimensions, numbers stop being finite for that reason.
-            self._check_particles(int(prepared) if prepared > kind.width else int(drawn))
+        directions = max([0, *map(int, used.sources)])
+        rank = max([0, *(int(r) for pair in used.matrices for r in pair), *map(int, used.feedbacks)])
+        self._check_particles(directions)
         self._check_finite(reached, bool(finite))
-        if reached < until:
-            kind = grown(kind, int(rank), int(prepared), self.demand)
+        if any(jax.tree.leaves(short)):
+            kind = replace(kind, room=larger(kind.room, used, short))
             what = f"a run of width {kind.width} at rank {rank}"
             check_memory(2 * bytes_of(state), what, SMALLER + ", or raise tolerance")
-            state = enlarge(state, kind)
+            state = enlarge(state, kind.room)
         seconds, steps = max(time.perf_counter() - began, 1e-9), max(reached - leg.done, 1)
         chunk = max(1, min(4 * leg.chunk, int(SECONDS_PER_CALL * steps / seconds)))
         return replace(
-            leg, kind=kind, state=state, records=records, done=reached, chunk=chunk, rank=int(rank),
-            directions=int(drawn),
-        )  # fmt: skip
+            leg, kind=kind, state=state, records=records, done=reached, chunk=chunk, rank=rank, directions=directions
+        )
 
-    def legs(self, number: int) -> Iterator[Leg]:
+    def legs(self, number: int, room: Room | None = None) -> Iterator[Leg]:
         """Network `number`, chunk by chunk, from its start to its end."""
-        leg = self.start(number)
+        leg = self.start(number, room)
         while leg.done < self.total:
             leg = self.advance(leg)
             yield leg
@@ -163,14 +161,14 @@ class Run:
 
     def to_the_end(self) -> Outcome:
         """Train every network, one after another: one network in memory, one compilation for all."""
-        kept, rank, directions = [], 0, 0
+        kept, rank, directions, room = [], 0, 0, None
         for number in range(len(self.keys)):
-            for leg in self.legs(number):
+            for leg in self.legs(number, room):
                 done = number * self.total + leg.done
                 what = f"{self.kind.kind}, width {self.kind.width}, {len(self.keys)} runs"
                 self.report(done, len(self.keys) * self.total, what)
             kept.append(self.records_of(leg))
-            rank, directions = max(rank, leg.rank), max(directions, leg.directions)
+            rank, directions, room = max(rank, leg.rank), max(directions, leg.directions), leg.kind.room
             del leg  # before the next network is made
         arrays = {name: np.stack([records[name] for records in kept]) for name in kept[0]}
         info: dict[str, Any] = {"width": self.kind.width, "seeds": len(self.keys), "engine": self.kind.kind}
@@ -198,16 +196,16 @@ def _start(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, quasi: 
     return initialise(spec, kind, inputs, key, quasi)
 
 
-@partial(jax.jit, static_argnames=("spec", "recording", "demand"), donate_argnums=(4, 5))
+@partial(jax.jit, static_argnames=("spec", "recording"), donate_argnums=(3, 4))
 def _advance(
-    spec: Spec, recording: Recording, demand: Demand, inputs: Inputs, state: State, records: dict[str, Array],
-    until: Array,
-) -> tuple[State, dict[str, Array], tuple[Array, Array, tuple[Array, Array, Array]]]:  # fmt: skip
-    """As far as `until`, or to where buffers are full or numbers are not finite; with step, finite and ranks."""
+    spec: Spec, recording: Recording, inputs: Inputs, state: State, records: dict[str, Array], until: Array
+) -> tuple[State, dict[str, Array], tuple[Array, Array, Room, Room]]:
+    """As far as `until`, or to where buffers are full or numbers are not finite; with what `advance` reads."""
 
     def go_on(carry) -> Array:
         state, _, finite = carry
-        return (state.step < until) & finite & has_room(state, demand)
+        short = jnp.any(jnp.stack([jnp.asarray(False), *jax.tree.leaves(shortages(state))]))
+        return (state.step < until) & finite & ~short
 
     def one(carry):
         state, kept, _ = carry
@@ -230,7 +228,7 @@ def _advance(
         return state, kept | {"h_final": _last(spec, recording, fields)}, finite
 
     state, records, finite = jax.lax.while_loop(go_on, one, (state, records, jnp.asarray(True)))
-    return state, records, (state.step, finite, ranks(state))
+    return state, records, (state.step, finite, ranks(state), shortages(state))
 
 
 def _last(spec: Spec, recording: Recording, fields: Fields) -> Array:

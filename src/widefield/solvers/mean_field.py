@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..engine.capacity import demand_of
 from ..engine.interpretation import Interpretation, reserved_rows
 from ..engine.prepare import make_recording, prepare
 from ..engine.run import Outcome, Recording, Report, Run
@@ -75,7 +74,7 @@ def solve_mean_field(
     require_integer("seed", seed, 0)
     lowest = LOWEST_TOLERANCE[precision]
     if tolerance is not None:
-        require_number("tolerance", tolerance, f"a number in [{lowest:g}, 0.1]", at_least=lowest, at_most=0.1)
+        require_number("tolerance", tolerance, f"a number in [{lowest:g}, 0.5]", at_least=lowest, at_most=0.5)
     least = lowest / MOST_RELATIVE
     remedy = "method='lazy'" if precision == "float64" else "precision='float64'"
     require(problem.richness >= least, "richness", problem.richness, f"{least:g} or more here; below, use {remedy}")
@@ -143,9 +142,8 @@ def _run(
 ) -> Outcome:  # fmt: skip
     """`seeds` replicates."""
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), shift), seeds)
-    demand = demand_of(spec, inputs.x.shape[1] // spec.wiring.layout.positions)
     most = max(reserved_rows(spec, layer) for layer in range(spec.populations))
-    directions = min(inputs.x.shape[-1] + demand.gaussians + most, MOST_DIRECTIONS)
+    directions = min(inputs.x.shape[-1] + 4 * inputs.x.shape[1] + most, MOST_DIRECTIONS)
     quasi = quasi_normals(
         2 * seed + shift, seeds, spec.populations, directions, kind.width, kind.dtype, joint=spec.wiring.crosses
     )
