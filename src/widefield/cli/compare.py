@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..results.comparison import Deviation, format_number
+from ..extras import require_extra
+
+if TYPE_CHECKING:
+    from ..results.comparison import Deviation
 
 
 def compare(
@@ -23,6 +26,7 @@ def compare(
 
         widefield compare theory.nc networks.nc -o page.png
     """
+    require_extra("plot", "the picture")
     import widefield as wf
     from widefield.results.comparison import compare_numbers
     from widefield.results.panels import check_picture, save_picture
@@ -40,6 +44,8 @@ def print_deviations(title: str, deviations: list[Deviation]) -> None:
     """The table of deviations; "relative" is the rms over that of the second result."""
     from rich.console import Console
     from rich.table import Table
+
+    from ..results.comparison import format_number
 
     caption = "s.e.: in combined standard errors, which few runs give only roughly"
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from ..extras import require_extra
 from ..problem.problem import Problem
 from .variables import DESCRIPTIONS, DIMS, DRAWS
 
@@ -58,6 +59,7 @@ class Result:
 
     def plot(self) -> Figure:
         """Loss, alignments and kernels as a Matplotlib figure."""
+        require_extra("plot", "a picture")
         from .pictures import plot_result
 
         return plot_result(self)
