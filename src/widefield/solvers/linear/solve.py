@@ -6,6 +6,7 @@ import numpy as np
 
 from ...errors import InputError, require
 from ...numerics.memory import check_memory
+from ...problem.activations import LINEAR
 from ...problem.networks import MLP
 from ...problem.problem import Problem
 from ...progress import Progress, make_progress
@@ -64,7 +65,7 @@ def _check_closure(problem: Problem) -> None:
     network, data = problem.network, problem.data
     if not isinstance(network, MLP) or network.residual:
         raise InputError(f"network is {network!r}; allowed with method 'linear': an MLP without residual connections")
-    require(network.activation.name == "linear", "activation", network.activation, "'linear' with method 'linear'")
+    require(network.activation == LINEAR, "activation", network.activation, "'linear' with method 'linear'")
     start = np.zeros_like(data.y_columns)
     error = np.asarray(problem.training.loss.delta(start, data.y_columns))  # type: ignore[arg-type]
     for layer in range(1, network.depth + 1):
