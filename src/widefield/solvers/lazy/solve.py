@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import InputError, require, require_integer
+from ...precision import double_precision
 from ...problem.networks import MLP
 from ...problem.problem import Problem
 from ...progress import Progress
@@ -23,6 +24,7 @@ from .predict import check_static, make_drive
 RECORDED = ("entk", "phi", "g", "g_tilde", "g_tilde_tilde")
 
 
+@double_precision
 def solve_lazy(
     problem: Problem,
     *,
