@@ -25,6 +25,10 @@ class MemoryBudgetError(WidefieldError, RuntimeError):
     """A run would need more memory than there is."""
 
 
+class MissingExtraError(WidefieldError, ImportError):
+    """A part of the installation is missing that only some users need."""
+
+
 class ResultFileError(WidefieldError, OSError):
     """A result could not be read or written."""
 

@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 MOST_DIRECTIONS = 64
 
@@ -33,6 +32,8 @@ def quasi_normals(
 
 def sobol_normals(seed: list[int], directions: int, particles: int) -> np.ndarray:
     """One scrambled sequence as normals, (directions, particles)."""
+    from scipy.stats import qmc  # here, because it takes half a second to import
+
     sobol = qmc.Sobol(directions, scramble=True, rng=np.random.default_rng(seed))
     with warnings.catch_warnings():
         # Balance asks for a power of two; moment matching restores what another count loses.

@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..precision import double_precision
 from ..problem.problem import Problem
 
 
+@double_precision
 def derive(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Complete raw arrays of a solver, whose `f` (runs, times, samples, C) has training, then test points."""
     data, out = problem.data, dict(arrays)

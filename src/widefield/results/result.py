@@ -14,6 +14,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from ..errors import require
+from ..extras import require_extra
 from ..observables import Observable, look_up
 from ..problem.problem import Problem
 from .labels import label
@@ -106,6 +107,7 @@ class Result:
 
     def plot(self) -> Figure:
         """Loss, alignments and kernels as a Matplotlib figure."""
+        require_extra("plot", "a picture")
         from .pictures import plot_result
 
         return plot_result(self)

@@ -126,7 +126,7 @@ def two_time_coordinates(problem: Problem, every: int) -> dict[str, np.ndarray]:
 def default_tolerance(problem: Problem, samples: int, precision: str) -> float:
     """Below the sampling error, above rounding; linear networks have no sampling error."""
     lowest = LOWEST_TOLERANCE[precision]
-    if problem.network.activation is LINEAR:
+    if problem.network.activation == LINEAR:
         return lowest
     return max(TOLERANCE * min(1.0, problem.richness) / math.sqrt(samples), lowest)
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError, require
+from ...extras import require_extra
+from ...precision import enable_x64
 from ...problem.networks import Network
 from ...problem.problem import Problem
 from ...progress import Progress, make_progress
@@ -71,14 +73,16 @@ def kernels(
     Returns:
         A `LazyKernels`. Cost O(n·m·depth); with a CNN times the positions, and times positions² with pooling.
     """
+    if store is not None:
+        require_extra("zarr", "store=")
     rule = as_rule(rule)
     require(
         len(outputs) > 0 and set(outputs) <= set(OUTPUTS), "outputs", list(outputs), f"some of {', '.join(OUTPUTS)}"
     )
-    prepared = prepare(x, network, rule, x2, frozenset(outputs), error, target, tolerance)
-    check_budget(prepared, memory_budget, stored=store is not None)
-    tile = choose_tile(prepared, memory_budget, stored=store is not None)
-    with make_progress(progress) as bar:
+    with enable_x64(True), make_progress(progress) as bar:
+        prepared = prepare(x, network, rule, x2, frozenset(outputs), error, target, tolerance)
+        check_budget(prepared, memory_budget, stored=store is not None)
+        tile = choose_tile(prepared, memory_budget, stored=store is not None)
         if store is None:
             return LazyKernels(**in_memory(prepared, tile, bar))
         opened: KernelStore = open_store(store, prepared, tile, (tolerance, error, target))

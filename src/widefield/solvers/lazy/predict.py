@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import InputError, require, require_number
+from ...precision import double_precision
+from ...problem.losses import SQUARED
 from ...problem.problem import Problem
 from ...progress import Progress
 from ...results.derived import derive
@@ -18,6 +20,7 @@ from .flow import flow_outputs
 from .kernels import problem_kernels
 
 
+@double_precision
 def predict(
     problem: Problem,
     times: Sequence[float] | np.ndarray,
@@ -44,7 +47,7 @@ def predict(
     wanted = _check(problem, times, ridge, discrete)
     plain = plain_teaching(problem)
     points = len(problem.data.all_x)
-    if problem.training.loss.name == "squared" and plain and not discrete:
+    if problem.training.loss == SQUARED and plain and not discrete:
         [(_, kernel)] = drive_kernels(problem, tolerance, progress)
         split = problem.data.points
         f = flow_outputs(

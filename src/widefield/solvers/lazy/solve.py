@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import InputError, require, require_integer
+from ...precision import double_precision
 from ...problem.problem import Problem
 from ...progress import Progress
 from ...results.derived import alignment, cosine, derive
@@ -20,6 +21,7 @@ from .predict import check_static, make_drive
 RECORDED = ("entk", "phi", "g", "g_tilde", "g_tilde_tilde")
 
 
+@double_precision
 def solve_lazy(
     problem: Problem,
     *,

@@ -11,6 +11,7 @@ from .engine.prepare import make_recording, prepare, require_dense
 from .engine.run import Run
 from .engine.state import Spec
 from .errors import require, require_integer, require_number
+from .precision import double_precision
 from .problem.problem import Problem
 from .progress import make_progress
 from .results.derived import derive
@@ -24,6 +25,7 @@ CROSSING = 6.5  # measured: width 820 for 5 points and 40 steps, where the rank 
 SETTLED = 25
 
 
+@double_precision
 def simulate(
     problem: Problem,
     width: int,

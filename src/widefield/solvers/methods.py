@@ -6,13 +6,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .errors import require
-from .problem.problem import Problem
-from .results.result import Result
-from .solvers.fixed_point import solve_fixed_point
-from .solvers.lazy import solve_lazy
-from .solvers.linear import closes, solve_linear
-from .solvers.mean_field import solve_mean_field
+from ..errors import require
+from ..precision import double_precision
+from ..problem.problem import Problem
+from ..results.result import Result
+from .fixed_point import solve_fixed_point
+from .lazy import solve_lazy
+from .linear import closes, solve_linear
+from .mean_field import solve_mean_field
 
 SOLVERS: dict[str, Callable[..., Result]] = {
     "mean_field": solve_mean_field,
@@ -25,6 +26,7 @@ SOLVERS: dict[str, Callable[..., Result]] = {
 LAZY_RICHNESS = 1e-3
 
 
+@double_precision
 def solve(problem: Problem, method: str = "mean_field", **options: Any) -> Result:
     """What an infinitely wide network learns.
 
