@@ -11,7 +11,6 @@ from ..precision import double_precision
 from ..problem.problem import Problem
 
 
-@double_precision
 def derive(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Complete raw arrays of a solver, whose `f` (runs, times, samples, C) has training, then test points."""
     data, out = problem.data, dict(arrays)
@@ -22,6 +21,7 @@ def derive(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndar
     return complete(problem, out)
 
 
+@double_precision
 def complete(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Add what follows from the arrays and is not among them. Leading axes are (runs, times); output axes come last."""
     data, loss = problem.data, problem.training.loss

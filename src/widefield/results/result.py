@@ -174,5 +174,8 @@ def make_result(
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
-    names = ("widefield", "jax", "jaxlib", "numpy", "scipy", "xarray")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    from widefield import __version__
+
+    names = ("jax", "jaxlib", "numpy", "scipy", "xarray")
+    own = {"python": platform.python_version(), "widefield": __version__}
+    return own | {name: version(name) for name in names}

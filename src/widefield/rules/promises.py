@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from ..errors import InputError, one_line
+from ..precision import double_precision
 from .feedback import Feedback
 from .rule import Rule, Site
 
@@ -18,6 +19,7 @@ POINTS, OUTPUTS, POSITIONS, NEURONS = 4, 3, 2, 5
 ROUNDING = 1e-3  # promises are kept to single precision or broken by far
 
 
+@double_precision
 def check_rule(rule: Rule, depth: int) -> tuple[Rule, ...]:
     """The rules of layers 1..depth, each of them checked; raises an `InputError` that names what is wrong."""
     layers = rule.layers(depth)
