@@ -11,10 +11,11 @@ import numpy as np
 
 import widefield as wf
 from widefield.engine.interpretation import Interpretation, initialise
-from widefield.engine.observables import KERNELS, observe
 from widefield.engine.prepare import make_recording, prepare
 from widefield.engine.program import step
+from widefield.engine.run import Recording
 from widefield.engine.state import Inputs, Spec
+from widefield.observables import DEFAULT_KERNELS as KERNELS
 from widefield.results.statistics import Moments, moments_of, welch
 
 Runs = dict[str, np.ndarray]  # single runs by variable, (runs, …)
@@ -33,25 +34,26 @@ def wide_networks(
 
     Richardson: 2·(width 2N) − (width N) has no 1/N; of c₂/N² it leaves −c₂/(2N²).
     """
-    spec, inputs = prepare(problem, make_recording(problem, record, 1, 1), "float64")
-    steps, wanted = problem.training.steps, frozenset(record)
+    recording = make_recording(problem, record, 1, 1)
+    spec, inputs = prepare(problem, recording, "float64")
+    steps = problem.training.steps
     small, large = (
-        _dense_runs(spec, width, wanted, steps, inputs, jax.random.split(jax.random.key(width), seeds))
+        _dense_runs(spec, width, recording, steps, inputs, jax.random.split(jax.random.key(width), seeds))
         for width in widths
     )
     return {name: 2 * np.asarray(large[name]) - np.asarray(small[name]) for name in small}
 
 
 @partial(jax.jit, static_argnames=("spec", "width", "record", "steps"))
-def _dense_runs(spec: Spec, width: int, record: frozenset[str], steps: int, inputs: Inputs, keys: jax.Array):
+def _dense_runs(spec: Spec, width: int, record: Recording, steps: int, inputs: Inputs, keys: jax.Array):
     """As `wf.simulate(…, engine="dense")`, without its overhead, which is most of the time of a small network."""
 
     def one(key: jax.Array):
-        state = initialise(spec, Interpretation("dense", width), inputs, key, jnp.zeros((spec.depth, 0, width)))
+        state = initialise(spec, Interpretation("dense", width), inputs, key, jnp.zeros((spec.populations, 0, width)))
 
         def advance(state, _):
             state, fields = step(spec, inputs, state)
-            return state, observe(spec, inputs, fields, record, 1)
+            return state, record.measure(spec, inputs, fields)
 
         return jax.lax.scan(advance, state, None, steps + 1)[1]
 

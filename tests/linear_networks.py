@@ -71,7 +71,7 @@ def train(problem, weights):
         data.outputs,
         training.dt,
     )
-    width, rules = weights.width, [problem.rule.at(layer, depth) for layer in range(1, depth + 1)]
+    width, rules = weights.width, problem.layer_rules
     first, last = weights.vectors(0, x.shape[1]), weights.vectors(depth - 1, outputs)
     matrices = [weights.matrix(layer) for layer in range(depth - 1)]
     tilde = [weights.matrix(layer) for layer in range(depth - 1)]

@@ -26,8 +26,11 @@ PHI = {
 class LayerRule:
     """How one hidden layer learns: its feedback, and which factors its update carries."""
 
-    feedback: str  # "transposed", "fixed", "follows" (fixed + every change of the forward weights), "direct", "none"
+    # "transposed", "fixed", "follows" (fixed + every change of the forward weights), "signs" (of the forward weights),
+    # "mirror" (goes the share rate·dt of its way to the forward weights in a step), "direct", "none"
+    feedback: str
     rho: float = 0.0
+    rate: float = 0.0
     output: str = "slope"  # g̃ = φ̇·signal; "phi": g̃ = φ; "error_phi": g̃ = Δφ; "zero"
     error: str = "delta"  # the update's factor: "delta", "target", "one"
     gated: bool = False
@@ -139,7 +142,7 @@ class Network:
             [*start.hidden, start.readout], [*start.hidden_tilde, start.readout_tilde], case.rules, strict=True
         ):
             made = None
-            if rule.feedback in ("fixed", "follows"):
+            if rule.feedback in ("fixed", "follows", "mirror"):
                 made = rule.rho * forward + (0 if tilde is None else np.sqrt(1 - rule.rho**2) * tilde)
             self.feedback.append(made)
         channels = case.x.shape[-1]
@@ -207,6 +210,8 @@ class Network:
                 made = slope * self.direct[layer][None]
             elif rule.feedback == "transposed":
                 made = through(self.trained[layer + 1], above)
+            elif rule.feedback == "signs":
+                made = through(np.sign(self.trained[layer + 1]), above)
             else:
                 made = through(self.feedback[layer + 1], above)
             pseudo[layer] = made
@@ -235,6 +240,10 @@ class Network:
         else:
             changes = [case.dt * f for f in flows]
         keep = 1 - case.dt * case.decay
+        for layer, rule in enumerate(case.rules):
+            if rule.feedback == "mirror":
+                gap = self.trained[layer + 1] - self.feedback[layer + 1]
+                self.feedback[layer + 1] = self.feedback[layer + 1] + case.dt * rule.rate * gap
         self.trained = [keep * w + change for w, change in zip(self.trained, changes, strict=True)]
         for layer, rule in enumerate(case.rules):
             if rule.feedback == "follows":

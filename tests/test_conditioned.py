@@ -1,4 +1,4 @@
-"""Conditioned networks have exactly the law of dense ones, and the runner around them keeps its promises."""
+"""Conditioned networks have exactly the law of dense ones, and the run around them keeps its promises."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import pytest
 from jax import Array
 
 import widefield as wf
-from widefield.engine import low_rank, runner, sources
-from widefield.engine.capacity import first_capacity
+from widefield.engine import low_rank, run, sources
+from widefield.engine.capacity import demand_of, first_capacity
 from widefield.engine.interpretation import Interpretation, initialise
-from widefield.engine.observables import observe
 from widefield.engine.prepare import make_recording, prepare
 from widefield.engine.program import step
 
@@ -39,17 +38,17 @@ def make_problem(rule="gd", depth=2, activation="tanh", richness=2.0, steps=4, d
 def draw(problem: wf.Problem, kind: str, seed: int, seeds: int = SEEDS, width: int = WIDTH) -> dict[str, np.ndarray]:
     """f, the eNTK and Φ of every seed, (seeds, times, entries); all seeds at once, which is faster at tiny width."""
     recording = make_recording(problem, ("entk", "phi"), 1, 1)
-    spec, inputs = prepare(problem, recording, "float64")
+    spec, inputs = prepare(problem, recording, "float64", 1e-6)
     interpretation = first_capacity(
-        Interpretation(kind, width, tolerance=1e-6), spec, problem.data.points, inputs.x.shape[1]
+        Interpretation(kind, width), spec, demand_of(spec, problem.data.points), inputs.x.shape[-1]
     )
 
     def one(key: Array) -> dict[str, Array]:
-        state = initialise(spec, interpretation, inputs, key, jnp.zeros((spec.depth, 0, width)))
+        state = initialise(spec, interpretation, inputs, key, jnp.zeros((spec.populations, 0, width)))
 
         def advance(state, _):
             state, fields = step(spec, inputs, state)
-            return state, observe(spec, inputs, fields, recording.wanted, 1)
+            return state, recording.measure(spec, inputs, fields)
 
         return jax.lax.scan(advance, state, None, length=problem.training.steps + 1)[1]
 
@@ -117,8 +116,8 @@ def test_missing_projection_is_noticed(monkeypatch):
 def test_asked_rows_stay_orthonormal(activation):
     problem = make_problem(wf.rules.FA(0.5), activation=activation, steps=12)
     recording = make_recording(problem, None, 1, 1)
-    spec, inputs = prepare(problem, recording, "float64")
-    kind = first_capacity(Interpretation("conditioned", 200, tolerance=1e-6), spec, 2, inputs.x.shape[1])
+    spec, inputs = prepare(problem, recording, "float64", 1e-6)
+    kind = first_capacity(Interpretation("conditioned", 200), spec, demand_of(spec, 2), inputs.x.shape[-1])
 
     def one(key: Array):
         state = initialise(spec, kind, inputs, key, jnp.zeros((2, 0, 200)))
@@ -137,13 +136,13 @@ def test_asked_rows_stay_orthonormal(activation):
 def test_same_seed_same_numbers_and_no_recompilation():
     problem = make_problem(steps=3)
 
-    def run(seed: int) -> wf.Result:
+    def train(seed: int) -> wf.Result:
         return wf.simulate(problem, width=40, seeds=2, seed=seed, engine="conditioned", progress=False)
 
-    first = run(3)
-    compiled = runner._start._cache_size(), runner._advance._cache_size()
-    again, other = run(3), run(4)
-    assert (runner._start._cache_size(), runner._advance._cache_size()) == compiled
+    first = train(3)
+    compiled = run._start._cache_size(), run._advance._cache_size()
+    again, other = train(3), train(4)
+    assert (run._start._cache_size(), run._advance._cache_size()) == compiled
     for name in first.dataset.data_vars:
         np.testing.assert_array_equal(first[name].values, again[name].values)
     assert np.abs(first["f"].values - other["f"].values).max() > 1e-6

@@ -13,8 +13,8 @@ from agreement import alarm, runs_of, wide_networks
 from test_rules import EXAMPLES
 
 import widefield as wf
-from widefield.engine.observables import KERNELS
 from widefield.errors import InputError
+from widefield.observables import DEFAULT_KERNELS as KERNELS
 from widefield.results.statistics import exactly
 
 # Of one comparison of all entries of all variables, see `alarm`; some 60 comparisons are made.
@@ -163,9 +163,9 @@ def test_small_richness_is_lazy(name):
 LONG = {"steps": 10**9}
 ON_LINES = LINE | LONG
 REFUSED = {
-    "fixed point, cnn": (case("gd", wf.CNN(2), **ON_LINES), {"method": "fixed_point"}, "network is 'CNN'"),
+    "fixed point, cnn": (case("gd", wf.CNN(2), **ON_LINES), {"method": "fixed_point"}, "network is CNN"),
     "fixed point, classes": (case("gd", y=CLASSES, **LONG), {"method": "fixed_point"}, "y is '3 outputs'"),
-    "fixed point, residual": (case("gd", RESIDUAL, **LONG), {"method": "fixed_point"}, "residual is True"),
+    "fixed point, residual": (case("gd", RESIDUAL, **LONG), {"method": "fixed_point"}, "residual"),
     "fixed point, decay": (case("gd", weight_decay=0.1, **LONG), {"method": "fixed_point"}, "weight_decay is 0.1"),
     "fixed point, momentum": (case("gd", momentum=0.1, **LONG), {"method": "fixed_point"}, "momentum is 0.1"),
     "fixed point, batches": (case("gd", batch_size=1, **LONG), {"method": "fixed_point"}, "batch_size is 1"),

@@ -13,10 +13,10 @@ from reference import Case, LayerRule, Weights, neighbours, train
 
 import widefield as wf
 from widefield.engine.interpretation import Interpretation, initialise
-from widefield.engine.observables import KERNELS, observe
 from widefield.engine.prepare import make_recording, prepare
 from widefield.engine.program import step
 from widefield.engine.state import Inputs, Spec, State
+from widefield.observables import DEFAULT_KERNELS as KERNELS
 
 WIDTH, POINTS, STEPS = 8, 3, 4
 TOLERANCE = 1e-10
@@ -32,6 +32,8 @@ REFERENCE = {
     wf.rules.SignedHebb: lambda rule: LayerRule("none", output="phi"),
     wf.rules.DRTP: lambda rule: LayerRule("direct", error="target"),
     wf.rules.KolenPollack: lambda rule: LayerRule("follows", rule.rho),
+    wf.rules.SignSymmetric: lambda rule: LayerRule("signs"),
+    wf.rules.WeightMirror: lambda rule: LayerRule("mirror", rule.rho, rule.rate),
     wf.rules.ReadoutOnly: lambda rule: LayerRule("none", output="zero"),
 }
 PAPER = [wf.rules.GD(), wf.rules.FA(0.6), wf.rules.FA(0.0), wf.rules.DFA(), wf.rules.GLN(), wf.rules.Hebb()]
@@ -59,7 +61,7 @@ def explicit_weights(case: Case, spec: Spec, inputs: Inputs, state: State) -> We
     outside = near < 0
     patches = np.where(outside[None, :, :, None], 0.0, case.x[:, near])
     patches = patches.reshape(len(case.x) * len(near), -1) / np.sqrt(channels)
-    back = np.linalg.pinv(np.asarray(inputs.x))
+    back = np.linalg.pinv(np.asarray(inputs.x[0]))
     rows = (back @ patches).T  # orthonormal columns: patches · rows = coordinates
 
     def first(coordinates: np.ndarray) -> np.ndarray:
@@ -87,8 +89,7 @@ def explicit_weights(case: Case, spec: Spec, inputs: Inputs, state: State) -> We
 
 
 def make_case(problem: wf.Problem) -> Case:
-    network, training, depth = problem.network, problem.training, problem.network.depth
-    rules = [problem.rule.at(layer, depth) for layer in range(1, depth + 1)]
+    network, training, rules = problem.network, problem.training, problem.layer_rules
     x = problem.data.x
     extra: dict = {}
     if isinstance(network, wf.CNN):
@@ -126,17 +127,18 @@ def schedule(training: wf.Training, points: int) -> tuple[tuple[int, ...], ...]:
 def start(problem: wf.Problem, record=KERNELS, seed: int = 0) -> tuple[Spec, Inputs, State]:
     spec, inputs = prepare(problem, make_recording(problem, record, 1, 1), "float64")
     state = initialise(
-        spec, Interpretation("dense", WIDTH), inputs, jax.random.key(seed), jnp.zeros((spec.depth, 0, WIDTH))
+        spec, Interpretation("dense", WIDTH), inputs, jax.random.key(seed), jnp.zeros((spec.populations, 0, WIDTH))
     )
     return spec, inputs, state
 
 
 def engine_run(problem: wf.Problem, spec: Spec, inputs: Inputs, state: State, record=KERNELS) -> dict[str, np.ndarray]:
+    recording = make_recording(problem, record, 1, 1)
     one = partial(step, spec, inputs)  # not compiled: a compilation per case would cost more than the few steps
     kept = []
     for _ in range(problem.training.steps + 1):
         state, fields = one(state)
-        kept.append(observe(spec, inputs, fields, frozenset(record), 1) | {"delta": fields.delta})
+        kept.append(recording.measure(spec, inputs, fields) | {"delta": fields.delta[:, 0]})
     return {name: np.stack([np.asarray(k[name]) for k in kept]) for name in kept[0]}
 
 
@@ -167,7 +169,8 @@ def test_activation(activation):
 @pytest.mark.parametrize(
     "rule",
     [wf.rules.TraditionalHebb(), wf.rules.SignedHebb(), wf.rules.DRTP(), wf.rules.KolenPollack(0.3),
-     wf.rules.ReadoutOnly(), wf.rules.Mixture((wf.rules.FA(0.3), "hebb", "gd")),
+     wf.rules.ReadoutOnly(), wf.rules.SignSymmetric(), wf.rules.WeightMirror(2.0, 0.3), wf.rules.WeightMirror(1.0, 1.0),
+     wf.rules.Mixture((wf.rules.FA(0.3), "hebb", "gd")), wf.rules.Mixture(("sign_symmetric", "weight_mirror", "dfa")),
      wf.rules.Mixture(("gd", "dfa", wf.rules.KolenPollack()))],
     ids=repr,
 )  # fmt: skip

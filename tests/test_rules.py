@@ -21,6 +21,8 @@ EXAMPLES: dict[str, wf.rules.Rule] = {
     "signed_hebb": wf.rules.SignedHebb(),
     "drtp": wf.rules.DRTP(),
     "kolen_pollack": wf.rules.KolenPollack(0.2),
+    "sign_symmetric": wf.rules.SignSymmetric(),
+    "weight_mirror": wf.rules.WeightMirror(2.0, 0.3),
     "readout_only": wf.rules.ReadoutOnly(),
     "mixture": wf.rules.Mixture((wf.rules.FA(0.3), wf.rules.Hebb())),
 }

@@ -6,6 +6,7 @@ import jax as _jax
 _jax.config.update("jax_enable_x64", True)
 
 from . import datasets, exact, fluctuations, rules
+from .observables import Observable
 from .problem.dataset import Dataset
 from .problem.networks import CNN, MLP
 from .problem.problem import Problem
@@ -23,6 +24,7 @@ __all__ = [
     "CNN",
     "MLP",
     "Dataset",
+    "Observable",
     "Problem",
     "Result",
     "Training",

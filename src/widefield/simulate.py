@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import jax
 
 from .engine.interpretation import Interpretation
-from .engine.prepare import make_recording, prepare
-from .engine.runner import run
+from .engine.prepare import make_recording, prepare, require_dense
+from .engine.run import Run
 from .engine.state import Spec
 from .errors import require, require_integer, require_number
 from .problem.problem import Problem
@@ -58,13 +58,15 @@ def simulate(
         tolerance = max(CONDITIONED_TOLERANCE * min(1.0, problem.richness), LOWEST_TOLERANCE)
     require_number("tolerance", tolerance, "a number in [1e-7, 0.1]", at_least=LOWEST_TOLERANCE, at_most=0.1)
     recording = make_recording(problem, record, every, neurons)
-    spec, inputs = prepare(problem, recording, "float64")
+    require_dense(problem, engine)
+    spec, inputs = prepare(problem, recording, "float64", tolerance)
     if engine == "auto":
         engine = cheaper_engine(spec, width, problem.training.steps)
-    kind = Interpretation(engine, width, tolerance=tolerance)
     keys = jax.random.split(jax.random.key(seed), seeds)
     with make_progress(progress) as bar:
-        outcome = run(spec, kind, recording, problem.training.steps, inputs, keys, None, bar.update)
+        kind = Interpretation(engine, width)
+        run = Run(spec, inputs, kind, recording, problem.training.steps, keys, report=bar.update)
+        outcome = run.to_the_end()
     arrays = derive(problem, outcome.arrays)
     return make_result(
         problem,
@@ -82,7 +84,8 @@ def cheaper_engine(spec: Spec, width: int, steps: int) -> str:
     A question costs N² in the one and N·rank in the other, so they cross at a width proportional to the rank. Every
     step asks one row per point, position and output, and most rows are new for the first `SETTLED` steps only.
     """
-    if spec.depth == 1:
-        return "dense"  # no hidden matrix, nothing to condition
-    rows = spec.points * spec.layout.positions * (spec.outputs if spec.per_output else 1)
+    if spec.wiring.matrices == 0 or any(shape.entrywise for shape in spec.form.shapes):
+        return "dense"  # nothing to condition, or single weights are needed
+    times = max(len(spec.wiring.asks(matrix)) for matrix in range(spec.wiring.matrices))
+    rows = times * spec.points * spec.wiring.layout.positions * spec.sweeps
     return "dense" if width <= CROSSING * rows * min(steps, SETTLED) else "conditioned"

@@ -1,146 +1,170 @@
-"""The way back: what the rule's feedback delivers, and the pseudo-gradients g̃ that it makes of it (design §4)."""
+"""The way back: what the rule's feedback delivers, and the pseudo-gradients g̃ that it makes of it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..rules.feedback import Direct, Weights
-from ..rules.rule import Site
+from ..problem.networks import Stage
+from ..rules.feedback import Feedback, Past, Vectors
+from ..rules.rule import Rule, Site
 from .sources import Source
-from .state import Spec, State
+from .state import Inputs, Spec, State
 from .wide_matrix import Ask, WideMatrix
 
 
-def _top_signal(spec: Spec, vector: Array) -> Array:
-    """A readout-like vector (C, readout positions, N) as a signal to every position of layer L."""
-    if not spec.layout.pooled:
-        return vector
-    return jnp.broadcast_to(vector / spec.layout.positions, (vector.shape[0], spec.layout.positions, vector.shape[-1]))
+class Errors(NamedTuple):
+    """Δ and y of the training points, (P, reads, C)."""
 
-
-def _feedback_vector(spec: Spec, state: State, feedback: Weights) -> Array:
-    """ρw(0) + √(1−ρ²)w̃, moved along with w where the feedback learns."""
-    vector = feedback.rho * state.readout_initial
-    if state.readout_feedback is not None:
-        vector = vector + jnp.sqrt(1 - feedback.rho**2) * state.readout_feedback
-    if feedback.learns:
-        vector = state.readout + state.scale * (vector - state.readout_initial)
-    return _top_signal(spec, vector)
+    delta: Array
+    target: Array
 
 
 def backward(
-    spec: Spec, state: State, h: list[Array], phi: list[Array], delta: Array, y: Array, key: Array
+    spec: Spec, inputs: Inputs, state: State, h: list[Array], phi: list[Array], delta: Array, key: Array
 ) -> tuple[State, list[Array], list[Array], list[Array], list[Array]]:
-    """Signals, pre-gradients z and gradients g (if tracked), pseudo-gradients g̃ of the training points, per layer."""
-    depth, points = spec.depth, spec.points
-    phi_dot = spec.network.activation.phi_dot
+    """Signals, pre-gradients z and gradients g (if tracked), pseudo-gradients g̃ of the training points, per stage."""
+    stages, points = spec.wiring.stages, spec.points
+    rules = spec.form.filled(inputs.rule)
+    errors = Errors(delta, inputs.y)
+    past = Past(state.scale, state.step, inputs.dt)
     matrices, feedbacks, sources = list(state.matrices), list(state.feedbacks), list(state.sources)
-    signals: list[Any] = [None] * depth
-    zs: list[Any] = [None] * depth
-    g: list[Any] = [None] * depth
-    g_tilde: list[Any] = [None] * depth
-    for layer in reversed(range(depth)):
-        rule = spec.rule_at(layer + 1)
-        gate = state.gates[layer]
-        slope = phi_dot(h[layer] if gate is None else gate)[:points, None]
-        if layer + 1 == depth:
-            z = _top_signal(spec, state.readout)[None] if spec.track_gradient else None
-            signal = _feedback_vector(spec, state, rule.feedback)[None] if isinstance(rule.feedback, Weights) else None
-        else:
-            matrices[layer], feedbacks[layer], sources[layer], z, signal = _through_weights(
-                spec, rule.feedback, matrices[layer], feedbacks[layer], sources[layer],
-                g[layer + 1], g_tilde[layer + 1], jax.random.fold_in(key, layer),
+    signals: list[Any] = [None] * len(stages)
+    zs: list[Any] = [None] * len(stages)
+    g: list[Any] = [None] * len(stages)
+    g_tilde: list[Any] = [None] * len(stages)
+    for k in reversed(range(len(stages))):
+        stage = stages[k]
+        above = stages[k + 1] if k + 1 < len(stages) else None
+        rule, gate = rules[stage.population], state.gates[k]
+        slope = spec.activation.phi_dot(h[k] if gate is None else gate)[:points, None]
+        z = signal = None
+        if above is not None and above.matrix is not None:
+            m = above.matrix
+            matrices[m], feedbacks[m], sources[stage.population], z, signal = _through_weights(
+                spec, rule.feedback, past, m, above.gain, matrices[m], feedbacks[m], sources[stage.population],
+                g[k + 1], g_tilde[k + 1], jax.random.fold_in(key, k),
             )  # fmt: skip
-        if isinstance(rule.feedback, Direct):
-            signal = state.direct[layer][None]  # type: ignore[index]
+        if stage.read is not None and spec.track_gradient:
+            z = _plus(z, _of_outputs(spec, stage.read, spec.wiring.layout.unpool(state.readout)))
+        signal = _plus(signal, _own_signal(spec, stage, rule, state, past, errors))
         if signal is None:
             signal = jnp.zeros((), slope.dtype)
-        error, target = delta, y
-        if not spec.per_output:
-            # One sweep carries Σ_c e_c·(signal of output c); the rule is linear in the signal.
-            if layer + 1 == depth or isinstance(rule.feedback, Direct):
-                taught = rule.teach(delta, y)
-                signal = jnp.einsum("mc,mcan->man", taught, jnp.broadcast_to(signal, (points, *signal.shape[1:])))[
-                    :, None
-                ]
-            error = target = jnp.ones((points, 1), slope.dtype)
-        site = Site(
-            h=h[layer][:points, None],
-            phi=phi[layer][:points, None],
-            phi_dot=slope,
-            signal=signal,
-            error=error[:, :, None, None],
-            target=target[:, :, None, None],
-            gate=jnp.zeros((), slope.dtype) if gate is None else gate[:points, None],
-        )
-        shape = (points, spec.outputs if spec.per_output else 1, *h[layer].shape[1:])
-        g_tilde[layer] = jnp.broadcast_to(rule.local(site), shape)
-        skip = spec.residual and layer + 1 < depth
-        if skip and isinstance(rule.feedback, Weights):
-            g_tilde[layer] = g_tilde[layer] + g_tilde[layer + 1]
+        shape = (points, spec.sweeps, *h[k].shape[1:])
+        local = rule.local(_site(spec, errors, h[k], phi[k], slope, signal, gate))
+        g_tilde[k] = _reached(spec, rule.feedback, k, jnp.broadcast_to(local, shape).astype(slope.dtype))
+        # A layer's skip belongs to the matrix that it bypasses; a neuron's own past reaches it under every rule.
+        if above is not None and (rule.feedback.chained or above.population == stage.population) and above.carry:
+            g_tilde[k] = g_tilde[k] + above.carry * g_tilde[k + 1]
         if spec.track_gradient:
-            assert z is not None
-            g[layer] = slope * z + (g[layer + 1] if skip else 0.0)
-        signals[layer], zs[layer] = signal, z
+            z = jnp.zeros((), slope.dtype) if z is None else z
+            carried = above.carry * g[k + 1] if above is not None and above.carry else 0.0
+            g[k] = jnp.broadcast_to(slope * z, shape) + carried
+        signals[k], zs[k] = signal, z
     state = replace(state, matrices=matrices, feedbacks=feedbacks, sources=sources)
     tracked = spec.track_gradient
     return state, signals, zs if tracked else [], g if tracked else [], g_tilde
 
 
+def _plus(a: Array | None, b: Array | None) -> Array | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
+
+
+def _of_outputs(spec: Spec, read: int, vector: Array) -> Array:
+    """A vector (C, …) per output of block `read` as (1, outputs of all blocks, …), 0 for the other blocks."""
+    if spec.wiring.reads == 1:
+        return vector[None]
+    padding = [(read * spec.outputs, (spec.wiring.reads - 1 - read) * spec.outputs)] + [(0, 0)] * (vector.ndim - 1)
+    return jnp.pad(vector, padding)[None]
+
+
+def _own_signal(spec: Spec, stage: Stage, rule: Rule, state: State, past: Past, errors: Errors) -> Array | None:
+    """The signal that comes to a stage straight from the output: from the readout, or by direct feedback."""
+    if rule.feedback.direct:
+        vector, read = state.direct[stage.population], stage.taught
+    elif rule.feedback.chained and stage.read is not None:
+        w = Vectors(state.readout, state.readout_initial, state.readout_feedback, state.readout_mirror)
+        vector, read = spec.wiring.layout.unpool(rule.feedback.top(w, past)), stage.read
+    else:
+        return None
+    assert vector is not None
+    vector = vector.astype(state.readout.dtype)
+    if spec.per_output:
+        return _of_outputs(spec, read, vector)
+    # One sweep carries Σ_c e_c·(signal of output c); the rule is linear in the signal.
+    taught = rule.teach(errors.delta[:, read], errors.target[:, read]).astype(vector.dtype)
+    return jnp.einsum("mc,can->man", taught, vector)[:, None]
+
+
+def _site(spec: Spec, errors: Errors, h: Array, phi: Array, slope: Array, signal: Array, gate: Array | None) -> Site:
+    points = spec.points
+    if spec.per_output:
+        error, target = (value.reshape(points, -1) for value in errors)
+    else:
+        error = target = jnp.ones((points, 1), slope.dtype)
+    return Site(
+        h=h[:points, None],
+        phi=phi[:points, None],
+        phi_dot=slope,
+        signal=signal,
+        error=error[:, :, None, None],
+        target=target[:, :, None, None],
+        gate=jnp.zeros((), slope.dtype) if gate is None else gate[:points, None],
+    )
+
+
+def _reached(spec: Spec, feedback: Feedback, k: int, g_tilde: Array) -> Array:
+    """g̃ of stage k for the outputs whose error reaches it, 0 for the others (P, outputs of all blocks, …)."""
+    wiring = spec.wiring
+    if wiring.reads == 1 or not spec.per_output:
+        return g_tilde
+    if feedback.chained:
+        reached = [any(stage.read == read for stage in wiring.stages[k:]) for read in range(wiring.reads)]
+    else:
+        reached = [wiring.stages[k].taught == read for read in range(wiring.reads)]
+    mask = jnp.repeat(jnp.asarray(reached, g_tilde.dtype), spec.outputs)
+    return g_tilde * mask[:, None, None]
+
+
 def _through_weights(
-    spec: Spec, feedback: Any, matrix: WideMatrix, tilde: WideMatrix | None, source: Source,
-    g: Array | None, g_tilde: Array, key: Array,
+    spec: Spec, feedback: Feedback, past: Past, number: int, gain: float, matrix: WideMatrix, tilde: WideMatrix | None,
+    source: Source, g: Array | None, g_tilde: Array, key: Array,
 ) -> tuple[WideMatrix, WideMatrix | None, Source, Array | None, Array | None]:  # fmt: skip
     """z^ℓ from g^{ℓ+1} and the signal from g̃^{ℓ+1}, through W^ℓ and W̃^ℓ."""
-    layout, neurons = spec.layout, g_tilde.shape[-1]
+    layout, neurons = spec.wiring.layout, g_tilde.shape[-1]
+    uses = spec.uses(number)
 
     def rows(field: Array) -> Array:
         return field.reshape(-1, neurons)
 
     def unrows(answer: Array) -> Array:
-        return layout.fold(answer, neurons).reshape(spec.points, -1, layout.positions, neurons)
+        folded = layout.fold(answer, neurons).reshape(spec.points, -1, layout.positions, neurons)
+        return folded if gain == 1 else gain * folded
 
-    asks: list[Ask] = []
-    if g is not None:
-        asks.append(Ask(rows(g), current=True, initial=False))
-    chained = isinstance(feedback, Weights)
-    if chained:
-        asks.append(Ask(rows(g_tilde), current=feedback.learns, initial=needs_initial(feedback)))
-    z = signal = None
-    if asks and (g is not None or asks[-1].current or asks[-1].initial):
+    asks = [] if g is None else [Ask(rows(g), frozenset({"current"}))]
+    wants = uses - {"fresh"}
+    if wants:
+        asks.append(Ask(rows(g_tilde), wants, feedback.entrywise))
+    answers: list[dict[str, Array]] = []
+    if asks:
         matrix, source, answers = matrix.backward(asks, source, jax.random.fold_in(key, 0))
-        if g is not None:
-            z = unrows(answers[0].current)  # type: ignore[arg-type]
-    else:
-        answers = []
-    if chained:
-        mixed = jnp.zeros((), g_tilde.dtype)
-        rho, last = feedback.rho, answers[-1] if answers else None
-        if last is not None and last.initial is not None:
-            mixed = (rho - 1.0 if feedback.learns else rho) * last.initial
-        if tilde is not None:
-            tilde, source, [other] = tilde.backward(
-                [Ask(rows(g_tilde), current=False, initial=True)], source, jax.random.fold_in(key, 1)
-            )
-            mixed = mixed + jnp.sqrt(1 - rho**2) * other.initial  # type: ignore[operator]
-        if feedback.learns:
-            assert last is not None
-            assert last.current is not None
-            mixed = last.current + matrix.scale * mixed
-        signal = unrows(mixed)
-    return matrix, tilde, source, z, signal
-
-
-def needs_initial(feedback: Any) -> bool:
-    """Whether the signal asks for W(0) itself."""
-    return isinstance(feedback, Weights) and (feedback.rho != 1 if feedback.learns else feedback.rho != 0)
-
-
-def needs_tilde(feedback: Any) -> bool:
-    """Whether the signal asks for an independent feedback matrix W̃."""
-    return isinstance(feedback, Weights) and abs(feedback.rho) != 1
+    z = None if g is None else unrows(answers[0]["current"])
+    if not uses:
+        return matrix, tilde, source, z, None
+    found = dict(answers[-1]) if wants else {}
+    if tilde is not None:
+        tilde, source, [other] = tilde.backward(
+            [Ask(rows(g_tilde), frozenset({"initial"}))], source, jax.random.fold_in(key, 1)
+        )
+        found["fresh"] = other["initial"]
+    numbers = feedback.coefficients(past._replace(scale=matrix.scale))
+    if feedback.entrywise is not None and tilde is None:
+        numbers = {"current": 1.0}  # the matrix has entries, and the function of them is the whole feedback
+    mixed = [jnp.asarray(numbers[name], g_tilde.dtype) * found[name] for name in sorted(found)]
+    return matrix, tilde, source, z, unrows(sum(mixed[1:], mixed[0]))

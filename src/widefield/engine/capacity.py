@@ -1,4 +1,4 @@
-"""Room for questions and Gaussian directions: static shapes that grow in buckets (design §3.4)."""
+"""Room for questions and Gaussian directions: static shapes that grow in buckets."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .backward import needs_initial, needs_tilde
 from .interpretation import Interpretation, reserved_rows
-from .low_rank import LowRank, Side
+from .low_rank import LowRank
 from .sources import AHEAD, Matched, batch
 from .state import Spec, State
 
@@ -27,15 +26,17 @@ class Demand:
 
 
 def demand_of(spec: Spec, samples: int) -> Demand:
-    forward = samples * spec.layout.positions
-    block = spec.points * spec.layout.positions * (spec.outputs if spec.per_output else 1)
-    asks = tilde = 0
-    for layer in range(1, spec.depth):
-        feedback = spec.rule_at(layer).feedback
-        chained = needs_initial(feedback) or getattr(feedback, "learns", False)
-        asks = max(asks, block * (int(spec.track_gradient) + int(chained)))
-        tilde = max(tilde, block * int(needs_tilde(feedback)))
-    offsets = spec.layout.offsets
+    """Of one pass with `samples` points, the training points among them."""
+    wiring = spec.wiring
+    block = spec.points * wiring.layout.positions * spec.sweeps
+    forward = asks = tilde = 0
+    for matrix in range(wiring.matrices):
+        times, uses = len(wiring.asks(matrix)), spec.uses(matrix)
+        forward = max(forward, times * samples * wiring.layout.positions)
+        asks = max(asks, times * block * (int(spec.track_gradient) + int(bool(uses - {"fresh"}))))
+        tilde = max(tilde, times * block * int("fresh" in uses))
+    offsets = wiring.layout.offsets
+    forward = max(forward, samples * wiring.layout.positions)
     gaussians = batch(forward) + batch(asks * offsets) + batch(tilde * offsets)
     return Demand(forward, max(asks, tilde), gaussians)
 
@@ -44,16 +45,15 @@ def _rounded(rows: int) -> int:
     return -(-rows // 32) * 32
 
 
-def first_capacity(kind: Interpretation, spec: Spec, samples: int, columns: int) -> Interpretation:
+def first_capacity(kind: Interpretation, spec: Spec, demand: Demand, columns: int) -> Interpretation:
     """Room for the first steps; depends on nothing that comes later, so that runs of any length agree."""
     if kind.kind == "dense":
         return kind
-    demand = demand_of(spec, samples)
     rank = _rounded(4 * max(demand.forward, demand.backward) + 64)
     directions = 0
     if kind.kind == "mean_field":
-        gates = columns if any(spec.rule_at(layer).gated for layer in range(1, spec.depth + 1)) else 0
-        fixed = max(reserved_rows(spec, layer) for layer in range(spec.depth))
+        gates = columns if any(shape.gated for shape in spec.form.shapes) else 0
+        fixed = max(reserved_rows(spec, layer) for layer in range(spec.populations))
         directions = _rounded(1 + 4 * AHEAD + columns + gates + fixed + 2 * demand.gaussians)
     return dataclasses.replace(kind, rank=rank, directions=directions)
 
@@ -101,44 +101,20 @@ def grown(kind: Interpretation, rank: int, prepared: int, demand: Demand) -> Int
 def enlarge(state: State, kind: Interpretation) -> State:
     """`state` in the shapes of the larger `kind`; old and new are held together while it copies."""
 
-    def rows(array: Array, size: int, axis: int = -2) -> Array:
-        widths = [(0, 0)] * array.ndim
-        if array.shape[axis]:  # no room, for what is never asked, stays none
-            widths[axis] = (0, size - array.shape[axis])
-        return jnp.pad(array, widths)
-
-    def both(array: Array) -> Array:
-        return rows(rows(array, kind.rank), kind.rank, -1)
-
-    def matrix(m):
-        if not isinstance(m, LowRank):
-            return m
-        sides = [
-            Side(rows(s.asked, kind.rank), rows(s.answers, kind.rank), both(s.response), s.rank)
-            for s in (m.forward_side, m.backward_side)
-        ]
-        return dataclasses.replace(
-            m,
-            forward_side=sides[0],
-            backward_side=sides[1],
-            current=rows(m.current, kind.rank),
-            overlap=both(m.overlap),
-            velocity=None if m.velocity is None else rows(m.velocity, kind.rank),
-        )
-
-    def source(s):
-        if not isinstance(s, Matched):
-            return s
-        return dataclasses.replace(s, basis=rows(s.basis, kind.directions))
+    def larger(part):
+        if isinstance(part, LowRank):
+            return part.grown(kind.rank)
+        return part.grown(kind.directions) if isinstance(part, Matched) else part
 
     previous = state.previous
     if previous is not None:
         teaching, records, readout = previous
-        previous = (teaching, [records[0], *[rows(r, kind.rank, -1) for r in records[1:]]], readout)
+        wider = [jnp.pad(r, ((0, 0), (0, kind.rank - r.shape[1]))) for r in records[1:]]
+        previous = (teaching, [records[0], *wider], readout)
     return dataclasses.replace(
         state,
-        matrices=[matrix(m) for m in state.matrices],
-        feedbacks=[matrix(m) for m in state.feedbacks],
-        sources=[source(s) for s in state.sources],
+        matrices=[larger(m) for m in state.matrices],
+        feedbacks=[larger(m) for m in state.feedbacks],
+        sources=[larger(s) for s in state.sources],
         previous=previous,
     )

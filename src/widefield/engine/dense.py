@@ -11,14 +11,15 @@ import jax.numpy as jnp
 from jax import Array
 
 from .sources import Source
-from .wide_matrix import Answer, Ask, WideMatrix
+from .wide_matrix import Ask, WideMatrix
 
 
 class Dense(WideMatrix):
-    """W/√N as an (in, out) array; W(0) is kept only where a rule asks for it."""
+    """W/√N as an (in, out) array; W(0) and what follows W are kept only where a rule asks for them."""
 
     weights: Array
     initial: Array | None
+    mirror: Array | None
     velocity: Array | None
     scale: Array
     width: int = eqx.field(static=True)
@@ -26,32 +27,38 @@ class Dense(WideMatrix):
     def forward(self, rows: Array, source: Source, key: Array) -> tuple[Dense, Source, Array, Array]:
         return self, source, rows @ self.weights, rows
 
-    def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[Dense, Source, list[Answer]]:
-        answers = []
-        for ask in asks:
-            current = ask.rows @ self.weights.T if ask.current else None
-            initial = None
-            if ask.initial:
-                assert self.initial is not None, "a rule that asks for W(0) must be known at the start"
-                initial = ask.rows @ self.initial.T
-            answers.append(Answer(current, initial))
-        return self, source, answers
+    def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[Dense, Source, list[dict[str, Array]]]:
+        return self, source, [{name: ask.rows @ self._seen(ask, name).T for name in ask.wants} for ask in asks]
 
-    def update(self, asked: Array, teaching: Array, decay: Array, keep: Array) -> Dense:
+    def _seen(self, ask: Ask, name: str) -> Array:
+        """The (in, out) array that a question is about."""
+        if name == "current" and ask.entrywise is not None:
+            root = jnp.sqrt(jnp.asarray(self.width, self.weights.dtype))
+            return ask.entrywise(self.weights * root) / root
+        array = {"current": self.weights, "initial": self.initial, "mirror": self.mirror}[name]
+        assert array is not None, f"a rule that asks for {name} must be known at the start"
+        return array
+
+    def update(self, asked: Array, teaching: Array, decay: Array, keep: Array, follow: Array) -> Dense:
         change = asked.T @ (teaching / self.width)
-        velocity = self.velocity
+        velocity, mirror = self.velocity, self.mirror
         if velocity is not None:
             velocity = change = keep * velocity + change
+        if mirror is not None:
+            mirror = mirror + follow * (self.weights - mirror)
         weights = decay * self.weights + change
-        return replace(self, weights=weights, velocity=velocity, scale=decay * self.scale)
+        return replace(self, weights=weights, mirror=mirror, velocity=velocity, scale=decay * self.scale)
 
 
-def make_dense(key: Array, out: int, inside: int, width: int, dtype, keep_initial: bool, velocity: bool) -> Dense:
-    """A fresh W with N(0,1) entries, shape (in, out)."""
+def make_dense(
+    key: Array, out: int, inside: int, width: int, dtype, parts: frozenset[str], rho: Array, velocity: bool
+) -> Dense:
+    """A fresh W with N(0,1) entries, shape (in, out); `parts` are what is asked about besides W(t), V(0) is ρW(0)."""
     weights = jax.random.normal(key, (inside, out), dtype) / jnp.sqrt(jnp.asarray(width, dtype))
     return Dense(
         weights=weights,
-        initial=weights if keep_initial else None,
+        initial=weights if "initial" in parts else None,
+        mirror=rho * weights if "mirror" in parts else None,
         velocity=jnp.zeros_like(weights) if velocity else None,
         scale=jnp.ones((), dtype),
         width=width,

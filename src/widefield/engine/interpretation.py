@@ -1,4 +1,4 @@
-"""The three kinds of width, and how a network of each is initialised (design §3)."""
+"""The three kinds of width, and how a network of each is initialised."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..rules.feedback import Direct
-from .backward import needs_initial, needs_tilde
+from ..rules.rule import Rule
 from .dense import make_dense
 from .low_rank import make_low_rank
 from .sources import Plain, Source, make_matched
@@ -26,36 +25,42 @@ class Interpretation:
         width: N, or the number of particles S.
         rank: capacity for questions per side of a matrix.
         directions: capacity for Gaussian directions per population (mean field).
-        tolerance: share of a question below which a direction is dropped.
     """
 
     kind: str
     width: int
     rank: int = 0
     directions: int = 0
-    tolerance: float = 0.0
     dtype: str = "float64"
 
+    @property
+    def has_entries(self) -> bool:
+        """Whether weights are there one by one."""
+        return self.kind == "dense"
+
     def matrix(
-        self, key: Array, spec: Spec, *, keep_initial: bool = False, velocity: bool = False, backward_only: bool = False
-    ) -> WideMatrix:
-        inside = spec.layout.offsets * self.width
-        if self.kind == "dense":
-            return make_dense(key, self.width, inside, self.width, self.dtype, keep_initial, velocity)
+        self, key: Array, spec: Spec, inputs: Inputs, parts: frozenset[str], rho: Array, *, velocity: bool = False,
+        backward_only: bool = False,
+    ) -> WideMatrix:  # fmt: skip
+        inside = spec.wiring.layout.offsets * self.width
+        if self.has_entries:
+            return make_dense(key, self.width, inside, self.width, self.dtype, parts, rho, velocity)
         return make_low_rank(
-            self.width, inside, self.width, self.rank, self.dtype, self.tolerance, velocity, backward_only
-        )
+            self.width, inside, self.width, self.rank, self.dtype, inputs.tolerance, parts, rho, velocity,
+            backward_only,
+        )  # fmt: skip
 
     def source(self, quasi: Array) -> Source:
         return make_matched(self.directions, self.width, quasi) if self.kind == "mean_field" else Plain(self.width)
 
 
 def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, quasi: Array) -> State:
-    """A network before its first step; `quasi` (L, d, S) are quasi-random normals, d = 0 for none."""
-    dtype, width, depth, layout = kind.dtype, kind.width, spec.depth, spec.layout
-    rules = [spec.rule_at(layer) for layer in range(1, depth + 1)]
-    keys = iter(jax.random.split(jax.random.fold_in(key, 1), 6 * depth + 4))
-    sources = [kind.source(quasi[layer]) for layer in range(depth)]
+    """A network before its first step; `quasi` (populations, d, S) are quasi-random normals, d = 0 for none."""
+    dtype, width, wiring = kind.dtype, kind.width, spec.wiring
+    layout, populations = wiring.layout, spec.populations
+    rules = spec.form.filled(inputs.rule)
+    keys = iter(jax.random.split(jax.random.fold_in(key, 1), 6 * populations + 4))
+    sources = [kind.source(quasi[layer]) for layer in range(populations)]
     nothing = jnp.zeros((1, width), dtype)
 
     def gaussians(layer: int, rows: int) -> Array:
@@ -65,37 +70,46 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, qua
 
     # What stays fixed comes first: it gets the best quasi-random dimensions.
     shape = (spec.outputs, layout.readout_positions, width)
-    readout = gaussians(depth - 1, shape[0] * shape[1]).reshape(shape)
+    readout = gaussians(populations - 1, shape[0] * shape[1]).reshape(shape)
     readout_feedback = None
-    if needs_tilde(rules[-1].feedback):
-        readout_feedback = gaussians(depth - 1, shape[0] * shape[1]).reshape(shape)
-    direct: list[Array | None] = [None] * depth
+    if needs_tilde(spec, kind, populations - 1):
+        readout_feedback = gaussians(populations - 1, shape[0] * shape[1]).reshape(shape)
+    mirrored = "mirror" in spec.form.shapes[-1].uses
+    direct: list[Array | None] = [None] * populations
     for layer, rule in enumerate(rules):
-        if isinstance(rule.feedback, Direct):
+        if rule.feedback.direct:
             rows = spec.outputs * layout.positions
             direct[layer] = gaussians(layer, rows).reshape(spec.outputs, layout.positions, width)
-    columns = inputs.x.shape[1]
-    gates = [
-        (inputs.x @ gaussians(layer, columns)).reshape(-1, layout.positions, width) if rule.gated else None
-        for layer, rule in enumerate(rules)
-    ]
-    weights = gaussians(0, columns)
+    columns = inputs.x.shape[-1]
+    gate_weights = [gaussians(layer, columns) if rule.gated else None for layer, rule in enumerate(rules)]
+    gates = [_gate(inputs, stage.input or 0, gate_weights[stage.population], layout.positions)
+             for stage in wiring.stages]  # fmt: skip
+    weights = gaussians(wiring.stages[0].population, columns)
+
+    def correlation(rule: Rule) -> Array:
+        return jnp.asarray(rule.feedback.rho, dtype)
+
+    ends = [wiring.ends(matrix)[0] for matrix in range(wiring.matrices)]
     matrices = [
-        kind.matrix(next(keys), spec, keep_initial=needs_initial(rules[layer].feedback), velocity=spec.momentum)
-        for layer in range(depth - 1)
+        kind.matrix(
+            next(keys), spec, inputs, spec.form.shapes[below].uses, correlation(rules[below]), velocity=spec.momentum
+        )
+        for below in ends
     ]
     feedbacks = [
-        kind.matrix(next(keys), spec, keep_initial=True, backward_only=True)
-        if needs_tilde(rules[layer].feedback)
+        kind.matrix(next(keys), spec, inputs, frozenset({"initial"}), jnp.zeros((), dtype), backward_only=True)
+        if needs_tilde(spec, kind, below)
         else None
-        for layer in range(depth - 1)
+        for below in ends
     ]
     previous = None
     if spec.integrator == "ab2":
+        record = layout.offsets * width if kind.has_entries else kind.rank
         rows = spec.points * layout.positions
-        record = layout.offsets * width if kind.kind == "dense" else kind.rank
-        teaching = [jnp.zeros((rows, width), dtype)] * depth
-        records = [jnp.zeros((rows, columns), dtype), *[jnp.zeros((rows, record), dtype)] * (depth - 1)]
+        driven = rows * sum(stage.input is not None for stage in wiring.stages)
+        asking = [rows * len(wiring.asks(matrix)) for matrix in range(wiring.matrices)]
+        teaching = [jnp.zeros((size, width), dtype) for size in (driven, *asking)]
+        records = [jnp.zeros((driven, columns), dtype), *(jnp.zeros((size, record), dtype) for size in asking)]
         previous = (teaching, records, jnp.zeros(shape, dtype))
     return State(
         step=jnp.zeros((), jnp.int32),
@@ -107,21 +121,31 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, qua
         readout=readout,
         readout_initial=readout,
         readout_feedback=readout_feedback,
+        readout_mirror=correlation(rules[-1]) * readout if mirrored else None,
         direct=direct,
         gates=gates,
         sources=sources,
         velocity=(jnp.zeros_like(weights), jnp.zeros(shape, dtype)) if spec.momentum else None,
         previous=previous,
-        f_initial=jnp.zeros((inputs.x.shape[0] // layout.positions, spec.outputs), dtype),
+        f_initial=jnp.zeros((inputs.x.shape[1] // layout.positions, wiring.reads, spec.outputs), dtype),
     )
 
 
+def _gate(inputs: Inputs, block: int, weights: Array | None, positions: int) -> Array | None:
+    return None if weights is None else (inputs.x[block] @ weights).reshape(-1, positions, weights.shape[-1])
+
+
+def needs_tilde(spec: Spec, kind: Interpretation, population: int) -> bool:
+    """Whether the feedback to a population has a W̃ or w̃ of its own; a function of entries needs none."""
+    entries = kind.has_entries and spec.form.shapes[population].entrywise is not None
+    return "fresh" in spec.form.shapes[population].uses and not entries
+
+
 def reserved_rows(spec: Spec, layer: int) -> int:
-    """How many fixed Gaussian vectors population `layer` (0-based) has: w, w̃ and z̃."""
-    feedback = spec.rule_at(layer + 1).feedback
-    rows = 0
-    if layer + 1 == spec.depth:
-        rows += spec.outputs * spec.layout.readout_positions * (2 if needs_tilde(feedback) else 1)
-    if isinstance(feedback, Direct):
-        rows += spec.outputs * spec.layout.positions
+    """How many fixed Gaussian vectors population `layer` (0-based) has at most: w, w̃ and z̃."""
+    layout, rows = spec.wiring.layout, 0
+    if layer + 1 == spec.populations:
+        rows += spec.outputs * layout.readout_positions * (2 if "fresh" in spec.form.shapes[layer].uses else 1)
+    if spec.form.shapes[layer].direct:
+        rows += spec.outputs * layout.positions
     return rows

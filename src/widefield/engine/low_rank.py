@@ -1,4 +1,4 @@
-"""`WideMatrix` without a matrix: only what was asked and answered is kept (design §3.1, 3.2).
+"""`WideMatrix` without a matrix: only what was asked and answered is kept.
 
 The same algebra serves width N in its exact law (with a `Plain` source) and the mean-field
 limit (with a `Matched` one). Memory O(N·rank), cost O(N·rank·k) per question of k rows.
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .sources import Source, orthonormalise, project_out
-from .wide_matrix import Answer, Ask, WideMatrix
+from .wide_matrix import Ask, WideMatrix
 
 TAKEN = 0.25  # directions down to this share of the tolerance are taken along
 
@@ -46,14 +46,17 @@ class LowRank(WideMatrix):
     `current` (rank, out) are W(t)'s answers to the rows asked forward: scale·(W(0)'s answers) + what was learnt, which
     is all that W(t) adds, since learning never leaves the rows asked. `overlap` (rank backward, rank forward) is that
     of the rows asked backward with W(0)'s forward answers; with it what was learnt is never needed by itself.
+    `mirror` (rank, out) are the answers of the matrix that follows W, which has `mirror_scale` of W(0).
     """
 
     forward_side: Side
     backward_side: Side
     current: Array
     overlap: Array
+    mirror: Array | None
     velocity: Array | None
     scale: Array
+    mirror_scale: Array
     tolerance: Array
     width: int = eqx.field(static=True)
 
@@ -63,12 +66,15 @@ class LowRank(WideMatrix):
         zero = jnp.zeros_like(old)
         current = jax.lax.dynamic_update_slice(self.current, self.scale * new.answers, (old, zero))
         overlap = jax.lax.dynamic_update_slice(self.overlap, new.met.T, (zero, old))
-        return (
-            replace(self, forward_side=side, current=current, overlap=overlap),
-            source, coefficients @ current, coefficients,
-        )  # fmt: skip
+        mirror = self.mirror
+        if mirror is not None:
+            mirror = jax.lax.dynamic_update_slice(mirror, self.mirror_scale * new.answers, (old, zero))
+        asked = replace(self, forward_side=side, current=current, overlap=overlap, mirror=mirror)
+        return asked, source, coefficients @ current, coefficients
 
-    def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[LowRank, Source, list[Answer]]:
+    def backward(
+        self, asks: Sequence[Ask], source: Source, key: Array
+    ) -> tuple[LowRank, Source, list[dict[str, Array]]]:
         rows = jnp.concatenate([a.rows for a in asks])
         old = self.backward_side.rank
         side, source, coefficients, new = ask(
@@ -77,22 +83,57 @@ class LowRank(WideMatrix):
         overlap = jax.lax.dynamic_update_slice(self.overlap, new.response, (old, jnp.zeros_like(old)))
         initial = coefficients @ side.answers
         answers, start = [], 0
-        for a in asks:
-            part = slice(start, start + len(a.rows))
-            start += len(a.rows)
-            current = None
-            if a.current:
-                learnt = a.rows @ self.current.T / self.width - self.scale * (coefficients[part] @ overlap)
-                current = self.scale * initial[part] + learnt @ self.forward_side.asked
-            answers.append(Answer(current, initial[part] if a.initial else None))
+        for ask_ in asks:
+            part = slice(start, start + len(ask_.rows))
+            start += len(ask_.rows)
+            met = coefficients[part] @ overlap
+
+            def answer(name: str, rows: Array = ask_.rows, first: Array = initial[part], met: Array = met) -> Array:
+                if name == "initial":
+                    return first
+                kept, scale = (self.current, self.scale) if name == "current" else (self.mirror, self.mirror_scale)
+                assert kept is not None, "a rule that asks for what follows W must be known at the start"
+                learnt = rows @ kept.T / self.width - scale * met
+                return scale * first + learnt @ self.forward_side.asked
+
+            answers.append({name: answer(name) for name in ask_.wants})
         return replace(self, backward_side=side, overlap=overlap), source, answers
 
-    def update(self, asked: Array, teaching: Array, decay: Array, keep: Array) -> LowRank:
+    def update(self, asked: Array, teaching: Array, decay: Array, keep: Array, follow: Array) -> LowRank:
         change = asked.T @ teaching
-        velocity = self.velocity
+        velocity, mirror, mirror_scale = self.velocity, self.mirror, self.mirror_scale
         if velocity is not None:
             velocity = change = keep * velocity + change
-        return replace(self, current=decay * self.current + change, velocity=velocity, scale=decay * self.scale)
+        if mirror is not None:
+            mirror = mirror + follow * (self.current - mirror)
+            mirror_scale = mirror_scale + follow * (self.scale - mirror_scale)
+        return replace(
+            self, current=decay * self.current + change, mirror=mirror, velocity=velocity, scale=decay * self.scale,
+            mirror_scale=mirror_scale,
+        )  # fmt: skip
+
+    def grown(self, rank: int) -> LowRank:
+        """The same with room for `rank` questions from either side; what is never asked has no room and gets none."""
+
+        def rows(array: Array, axis: int = 0) -> Array:
+            widths = [(0, 0)] * array.ndim
+            if array.shape[axis]:
+                widths[axis] = (0, rank - array.shape[axis])
+            return jnp.pad(array, widths)
+
+        def both(array: Array) -> Array:
+            return rows(rows(array), 1)
+
+        sides = [
+            Side(rows(side.asked), rows(side.answers), both(side.response), side.rank)
+            for side in (self.forward_side, self.backward_side)
+        ]
+        optional = {name: None if array is None else rows(array)
+                    for name, array in (("mirror", self.mirror), ("velocity", self.velocity))}  # fmt: skip
+        return replace(
+            self, forward_side=sides[0], backward_side=sides[1], current=rows(self.current),
+            overlap=both(self.overlap), **optional,
+        )  # fmt: skip
 
 
 class New(NamedTuple):
@@ -176,9 +217,13 @@ def block_sizes(count: int) -> list[int]:
 
 
 def make_low_rank(
-    out: int, inside: int, width: int, capacity: int, dtype, tolerance: float, velocity: bool, backward_only: bool
-) -> LowRank:
-    """A matrix about which nothing has been asked yet; `backward_only` has no room for forward questions."""
+    out: int, inside: int, width: int, capacity: int, dtype, tolerance: Array, parts: frozenset[str], rho: Array,
+    velocity: bool, backward_only: bool,
+) -> LowRank:  # fmt: skip
+    """A matrix about which nothing has been asked yet; `backward_only` has no room for forward questions.
+
+    `parts` are what is asked about besides W(t); the matrix that follows W starts as ρW(0).
+    """
     forward_capacity = 0 if backward_only else capacity
 
     def side(rows: int, other: int, asked: int, answered: int) -> Side:
@@ -191,8 +236,10 @@ def make_low_rank(
         backward_side=side(capacity, forward_capacity, out, inside),
         current=current,
         overlap=jnp.zeros((capacity, forward_capacity), dtype),
+        mirror=jnp.zeros_like(current) if "mirror" in parts else None,
         velocity=jnp.zeros_like(current) if velocity else None,
         scale=jnp.ones((), dtype),
+        mirror_scale=jnp.asarray(rho, dtype),
         tolerance=jnp.asarray(tolerance, dtype),
         width=width,
     )

@@ -2,58 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import require, require_integer
+from ..errors import InputError, require, require_integer
+from ..observables import DEFAULT_KERNELS, OBSERVABLES, as_observables
+from ..problem.networks import Network
 from ..problem.problem import Problem
-from .layout import input_coordinates, make_layout
-from .observables import KERNELS, PARTICLES, POSITIONS
-from .runner import Recording
+from ..rules.numbers import split_numbers
+from ..rules.promises import share_one_sweep
+from .run import Recording
 from .state import Inputs, Spec
 
 
-def make_recording(problem: Problem, record: Sequence[str] | None, every: int, neurons: int) -> Recording:
-    """Check what is to be recorded."""
+def make_recording(problem: Problem, record: Any, every: int, neurons: int) -> Recording:
+    """Check what is to be recorded; None is all kernels (with several outputs Φ)."""
     require_integer("every", every, 1)
     require_integer("neurons", neurons, 1)
     if record is None:
-        record = KERNELS if problem.data.outputs == 1 else ("phi",)
-    known = (*KERNELS, *POSITIONS, *PARTICLES)
-    for name in record:
-        require(name in known, "record", name, f"names from {', '.join(known)}")
-    return Recording(frozenset(record), every, neurons)
+        record = DEFAULT_KERNELS if problem.data.outputs == 1 else ("phi",)
+    wanted = as_observables(record)
+    if not problem.wiring.feed_forward:
+        for name in ("phi_positions", "g_tilde_positions"):
+            require(OBSERVABLES[name] not in wanted, "record", name, "other observables for this network")
+    return Recording(tuple(sorted(wanted, key=lambda one: one.name)), every, neurons)
 
 
-def prepare(problem: Problem, recording: Recording, dtype: str) -> tuple[Spec, Inputs]:
+def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float = 0.0) -> tuple[Spec, Inputs]:
     """The compiled part of a problem, and its numbers."""
     training, data = problem.training, problem.data
-    layout = make_layout(problem.network, data.x.shape)
-    wants_gradients = bool(recording.wanted - {"phi", "phi_positions", "h_particles"})
-    rules = [problem.rule.at(layer, problem.network.depth) for layer in range(1, problem.network.depth + 1)]
-    # One sweep carries Σ_c e_c·(signal of output c): for rules linear in the signal that share their error e.
-    shared = all(rule.linear for rule in rules) and len({type(rule).teach for rule in rules}) == 1
+    gradients = any(one.gradients for one in recording.wanted)
+    form, numbers = split_numbers(problem.layer_rules)
+    true = all(rule.is_gradient for rule in problem.layer_rules)
     spec = Spec(
-        network=problem.network,
-        rule=problem.rule,
+        wiring=problem.wiring,
+        activation=problem.network.activation,
+        form=form,
         loss=training.loss,
-        layout=layout,
         points=data.points,
         outputs=data.outputs,
         integrator=training.integrator,
         momentum=training.momentum > 0,
-        gradients=wants_gradients,
-        per_output=data.outputs == 1 or wants_gradients or not shared,
+        track_gradient=gradients and not true,
+        per_output=data.outputs * problem.wiring.reads == 1 or gradients or not share_one_sweep(problem.layer_rules),
     )
+    check_feedback(problem)
+    batches = training.batches(data.points) if training.batch_size else np.ones((1, data.points))
+
+    def array(value: Any) -> Any:
+        return jnp.asarray(value, dtype)
+
     inputs = Inputs(
-        x=jnp.asarray(input_coordinates(layout, data.all_x), dtype),
-        y=jnp.asarray(data.y_columns, dtype),
-        richness=jnp.asarray(problem.richness, dtype),
-        dt=jnp.asarray(training.dt, dtype),
-        weight_decay=jnp.asarray(training.weight_decay, dtype),
-        momentum=jnp.asarray(training.momentum, dtype),
-        batches=jnp.asarray(training.batches(data.points) if training.batch_size else np.ones((1, data.points)), dtype),
+        x=array(input_coordinates(problem.network, data.all_x)),
+        y=array(data.y_columns.reshape(data.points, problem.wiring.reads, data.outputs)),
+        richness=array(problem.richness),
+        dt=array(training.dt),
+        weight_decay=array(training.weight_decay),
+        momentum=array(training.momentum),
+        batches=array(batches),
+        tolerance=array(tolerance),
+        rule=tuple(array(number) for number in numbers),
     )
     return spec, inputs
+
+
+def check_feedback(problem: Problem) -> None:
+    """Refuse feedback that follows the weights faster than the step allows."""
+    for rule in problem.layer_rules:
+        share = problem.training.dt * rule.feedback.follow
+        require(share <= 1, "rate", rule.feedback.follow, f"at most 1/dt = {1 / problem.training.dt:g}")
+
+
+def input_coordinates(network: Network, x: np.ndarray) -> np.ndarray:
+    """Rows x̂ (blocks, P·positions, r) with x̂x̂ᵀ = Φ⁰ of all input patches, directions of most variance first.
+
+    W⁰ acts only on the span of the data, so r ≤ min(rows, offsets·D) Gaussian columns have its exact law.
+    """
+    layout, blocks = network.wiring(x.shape).layout, network.blocks(x)
+    patches = np.stack([np.asarray(layout.unfold(jnp.asarray(block))) for block in blocks])
+    rows = patches.reshape(-1, patches.shape[-1]) / math.sqrt(blocks.shape[-1])
+    u, s, _ = np.linalg.svd(rows, full_matrices=False)
+    rank = max(1, int(np.sum(s > s[0] * 1e-13))) if s[0] > 0 else 1
+    return (u[:, :rank] * s[:rank]).reshape(len(blocks), -1, rank)
+
+
+def require_dense(problem: Problem, engine: str) -> None:
+    """Refuse networks without entries where a rule's feedback is a function of single entries."""
+    for rule in problem.layer_rules:
+        if rule.feedback.entrywise is not None and engine == "conditioned":
+            raise InputError(
+                f"engine is 'conditioned', which has no single weights, and rule {rule!r} sends signals through a "
+                "function of them; allowed: 'dense' or 'auto'"
+            )

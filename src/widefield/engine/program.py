@@ -1,4 +1,4 @@
-"""The training program, written once for every width and every rule (design §1, §3)."""
+"""The training program, written once for every width, every network and every rule."""
 
 from __future__ import annotations
 
@@ -9,79 +9,106 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..observables import Fields
 from .backward import backward
 from .order import after
-from .state import Fields, Inputs, Spec, State
+from .state import Inputs, Spec, State
 
 
-def forward(spec: Spec, inputs: Inputs, state: State, key: Array) -> tuple[State, list[Array], list[Array], list[Any]]:
-    """Preactivations, outputs of neurons and the questions asked, per layer; f is `readout` of the last."""
-    neurons = state.inputs.shape[-1]
-    layout = spec.layout
-    shape = (-1, layout.positions, neurons)
+def forward(
+    spec: Spec, inputs: Inputs, state: State, key: Array
+) -> tuple[State, list[Array], list[Array], list[Any], list[Any]]:
+    """Preactivations, outputs of neurons, rows asked and records of the questions, per stage."""
+    layout = spec.wiring.layout
+    shape = (-1, layout.positions, state.inputs.shape[-1])
     matrices, sources = list(state.matrices), list(state.sources)
-    h = [(inputs.x @ state.inputs).reshape(shape)]
-    phi, asked = [], []
-    for layer in range(spec.depth):
-        phi.append(_outputs(spec, h[layer], state.gates[layer]))
-        if layer + 1 < spec.depth:
-            rows = layout.unfold(phi[layer])
-            matrices[layer], sources[layer + 1], answer, record = matrices[layer].forward(
-                rows, sources[layer + 1], jax.random.fold_in(key, layer)
+    h, phi, asked, records = [], [], [], []
+    for k, stage in enumerate(spec.wiring.stages):
+        drive, rows, record = jnp.zeros((), state.inputs.dtype), None, None
+        if stage.input is not None:
+            drive = (inputs.x[stage.input] @ state.inputs).reshape(shape)
+        if stage.matrix is not None:
+            rows = layout.unfold(phi[k - 1])
+            matrices[stage.matrix], sources[stage.population], answer, record = matrices[stage.matrix].forward(
+                rows, sources[stage.population], jax.random.fold_in(key, k - 1)
             )
-            asked.append((rows, record))
-            h.append(answer.reshape(shape) + (h[layer] if spec.residual else 0.0))
-    return replace(state, matrices=matrices, sources=sources), h, phi, asked
+            drive = drive + answer.reshape(shape)
+        drive = drive if stage.gain == 1 else stage.gain * drive
+        h.append(drive + stage.carry * h[k - 1] if stage.carry else drive)
+        phi.append(_outputs(spec, h[k], state.gates[k]))
+        asked.append(rows)
+        records.append(record)
+    return replace(state, matrices=matrices, sources=sources), h, phi, asked, records
 
 
 def _outputs(spec: Spec, h: Array, gate: Array | None) -> Array:
-    activation = spec.network.activation
-    return activation.phi(h) if gate is None else activation.phi_dot(gate) * h
+    return spec.activation.phi(h) if gate is None else spec.activation.phi_dot(gate) * h
 
 
-def pool(spec: Spec, phi: Array) -> Array:
-    """What the readout sees, (samples, readout positions, N)."""
-    return phi.mean(1, keepdims=True) if spec.layout.pooled else phi
+def seen_by_readout(spec: Spec, phi: list[Array]) -> list[Array]:
+    """What the readout sees, per block of outputs, (samples, readout positions, N)."""
+    return [spec.wiring.layout.pool(phi[k]) for k, stage in enumerate(spec.wiring.stages) if stage.read is not None]
 
 
-def read_out(spec: Spec, inputs: Inputs, readout: Array, phi: Array) -> Array:
-    """w·φ(h^L)/(γ₀N), (samples, C)."""
-    seen = pool(spec, phi)
-    flat = seen.reshape(seen.shape[0], -1) @ readout.reshape(readout.shape[0], -1).T
-    return flat / (inputs.richness * phi.shape[-1])
+def read_out(spec: Spec, inputs: Inputs, readout: Array, phi: list[Array]) -> Array:
+    """w·φ(h)/(γ₀N), (samples, reads, C)."""
+    seen = jnp.stack(seen_by_readout(spec, phi), axis=1)
+    flat = seen.reshape(*seen.shape[:2], -1) @ readout.reshape(readout.shape[0], -1).T
+    return flat / (inputs.richness * readout.shape[-1])
 
 
 def step(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
-    """One step of size dt of the dynamics of design §1; the fields are those before the update."""
+    """One step of size dt; the fields are those before the update."""
     key = jax.random.fold_in(state.key, state.step)
-    state, h, phi, asked = forward(spec, inputs, state, jax.random.fold_in(key, 0))
-    raw = read_out(spec, inputs, state.readout, phi[-1])
+    state, h, phi, rows, records = forward(spec, inputs, state, jax.random.fold_in(key, 0))
+    raw = read_out(spec, inputs, state.readout, phi)
     state = replace(state, f_initial=jnp.where(state.step == 0, raw, state.f_initial))
     f = raw - state.f_initial
-    delta = spec.loss.delta(f[: spec.points], inputs.y)
-    state, signals, z, g, g_tilde = backward(spec, state, h, phi, delta, inputs.y, jax.random.fold_in(key, 1))
-    fields = Fields(h, phi, signals, z, g, g_tilde, [rows for rows, _ in asked], f, delta)
-    return _learn(spec, inputs, state, fields, [record for _, record in asked]), fields
+    delta = _per_read(spec, spec.loss.delta, f[: spec.points], inputs.y)
+    state, signals, z, g, g_tilde = backward(spec, inputs, state, h, phi, delta, jax.random.fold_in(key, 1))
+    fields = Fields(h, phi, signals, z, g, g_tilde, rows, f, delta)
+    return _learn(spec, inputs, state, fields, records), fields
+
+
+def _per_read(spec: Spec, function, a: Array, b: Array) -> Array:
+    """A function of (P, C) arrays applied to (P, reads, C), every block of outputs counting as points of its own."""
+    return function(a.reshape(-1, spec.outputs), b.reshape(-1, spec.outputs)).reshape(a.shape)
+
+
+def _teaching(spec: Spec, inputs: Inputs, fields: Fields, batch: Array, rate: Array, neurons: int) -> list[Array]:
+    """rate·Σ_c e_c g̃_c per stage, (P·positions, N), for the points that teach."""
+    rules = spec.form.filled(inputs.rule)
+    found = []
+    for stage, g_tilde in zip(spec.wiring.stages, fields.g_tilde, strict=True):
+        if spec.per_output:
+            error = _per_read(spec, rules[stage.population].teach, fields.delta, inputs.y)
+            error = error.reshape(spec.points, -1).astype(g_tilde.dtype)
+            summed = jnp.einsum("mc,mcan->man", error, g_tilde)
+        else:
+            summed = g_tilde[:, 0]
+        taught = rate * batch[:, None, None] * summed
+        found.append((taught if stage.gain == 1 else stage.gain * taught).reshape(-1, neurons))
+    return found
 
 
 def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list[Any]) -> State:
     """All weight updates of one step."""
-    points, positions = spec.points, spec.layout.positions
-    neurons = state.inputs.shape[-1]
+    wiring, rows = spec.wiring, spec.points * spec.wiring.layout.positions
     rate = inputs.dt * inputs.richness
     batch = inputs.batches[jnp.minimum(state.step, len(inputs.batches) - 1)]
-    delta = batch[:, None] * fields.delta
-    teaching = []
-    for layer, g_tilde in enumerate(fields.g_tilde):
-        if spec.per_output:
-            error = spec.rule_at(layer + 1).teach(fields.delta, inputs.y)
-            summed = jnp.einsum("mc,mcan->man", error, g_tilde)
-        else:
-            summed = g_tilde[:, 0]
-        teaching.append((rate * batch[:, None, None] * summed).reshape(points * positions, neurons))
-    seen = pool(spec, fields.phi[-1])[:points]
-    records = [inputs.x[: points * positions], *[record[: points * positions] for record in asked]]
-    readout_change = rate * jnp.einsum("mc,man->can", delta, seen)
+    per_stage = _teaching(spec, inputs, fields, batch, rate, state.inputs.shape[-1])
+
+    def gather(stages: list[int], values: list[Array]) -> tuple[Array, Array]:
+        return jnp.concatenate(values), jnp.concatenate([per_stage[k] for k in stages])
+
+    driven = [k for k, stage in enumerate(wiring.stages) if stage.input is not None]
+    pairs = [gather(driven, [inputs.x[wiring.stages[k].input][:rows] for k in driven])]
+    for matrix in range(wiring.matrices):
+        pairs.append(gather(wiring.asks(matrix), [asked[k][:rows] for k in wiring.asks(matrix)]))
+    records, teaching = [record for record, _ in pairs], [taught for _, taught in pairs]
+    delta = batch[:, None, None] * fields.delta
+    seen = jnp.stack([value[: spec.points] for value in seen_by_readout(spec, fields.phi)], axis=1)
+    readout_change = rate * jnp.einsum("mrc,mran->can", delta, seen)
     previous = None
     if spec.integrator == "ab2":
         teaching, records, readout_change, previous = _adams_bashforth(state, teaching, records, readout_change)
@@ -100,10 +127,15 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
         input_change = keep * velocity[0] + input_change
         readout_change = keep * velocity[1] + readout_change
         velocity = (input_change, readout_change)
+    rules = spec.form.filled(inputs.rule)
+    follow = [jnp.asarray(inputs.dt * rule.feedback.follow, decay.dtype) for rule in rules]
     matrices = [
-        matrix.update(record, t, decay, keep)
-        for matrix, record, t in zip(state.matrices, records[1:], teaching[1:], strict=True)
+        matrix.update(record, t, decay, keep, follow[wiring.ends(number)[0]])
+        for number, (matrix, record, t) in enumerate(zip(state.matrices, records[1:], teaching[1:], strict=True))
     ]
+    mirror = state.readout_mirror
+    if mirror is not None:
+        mirror = mirror + follow[-1] * (state.readout - mirror)
     return replace(
         state,
         step=state.step + 1,
@@ -111,6 +143,7 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
         inputs=decay * state.inputs + input_change,
         matrices=matrices,
         readout=decay * state.readout + readout_change,
+        readout_mirror=mirror,
         velocity=velocity,
         previous=previous,
     )

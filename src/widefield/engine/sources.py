@@ -2,8 +2,8 @@
 
 A finite network draws plain ones. The mean-field limit draws them with less noise: the first
 directions are quasi-random, and all are matched, that is mean-free, orthonormal and orthogonal to
-every earlier Gaussian of the population (design §3.3). Matching them to the nonlinear fields
-as well was measured to change nothing.
+every earlier Gaussian of the population. Matching them to the nonlinear fields as well was measured to
+change nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Source(eqx.Module):
 
     @abc.abstractmethod
     def ready(self, key: Array, rows: int, cause: Array) -> Source:
-        """The source, ready to give `rows` Gaussians over the population; earlier ones went into `cause`."""
+        """The source, ready to give `rows` Gaussians over the population; `cause` depends on earlier draws, and the
+        buffer is written only after it."""
 
     @abc.abstractmethod
     def draw(self, key: Array, rows: int, fields: Array) -> Array:
@@ -111,6 +112,10 @@ class Matched(Source):
 
     def take(self, rows: Array) -> Matched:
         return replace(self, count=self.count + rows)
+
+    def grown(self, directions: int) -> Matched:
+        """The same with room for `directions` Gaussians."""
+        return replace(self, basis=jnp.pad(self.basis, ((0, directions - len(self.basis)), (0, 0))))
 
     def _raw(self, key: Array, rows: int) -> Array:
         plain = jax.random.normal(key, (rows, self.width), self.basis.dtype)

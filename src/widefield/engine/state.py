@@ -1,7 +1,7 @@
-"""What a run is compiled for, its numbers, and what a network is and computes at one step.
+"""What a run is compiled for, its numbers, and what a network is at one step.
 
-Fields are (samples, positions, neurons), gradients (samples, outputs, positions, neurons);
-an MLP has one position. Samples are the training points, then the test points.
+Fields are (samples, positions, neurons), gradients (points, outputs, positions, neurons); an MLP has one position.
+Samples are the training points, then the test points. Stages are those of the network's wiring.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 from jax import Array
 
+from ..problem.activations import Activation
 from ..problem.losses import Loss
-from ..problem.networks import MLP, Network
-from ..rules.rule import Rule
-from .layout import Layout
+from ..problem.networks import Wiring
+from ..rules.numbers import Form
 from .sources import Source
 from .wide_matrix import WideMatrix
 
@@ -24,56 +24,49 @@ from .wide_matrix import WideMatrix
 class Spec:
     """What is compiled for: everything that is not a number."""
 
-    network: Network
-    rule: Rule
+    wiring: Wiring
+    activation: Activation
+    form: Form
     loss: Loss
-    layout: Layout
     points: int
     outputs: int
     integrator: str
     momentum: bool
-    gradients: bool  # the true gradient is wanted, also where the rule does not use it
+    track_gradient: bool  # a second backward sweep, for the true gradient, is needed
     per_output: bool  # gradients are kept apart per output
 
     @property
-    def depth(self) -> int:
-        return self.network.depth
+    def populations(self) -> int:
+        return self.wiring.populations
 
     @property
-    def residual(self) -> bool:
-        return isinstance(self.network, MLP) and self.network.residual
+    def sweeps(self) -> int:
+        """Length of the output axis of gradients."""
+        return self.wiring.reads * self.outputs if self.per_output else 1
 
-    def rule_at(self, layer: int) -> Rule:
-        """Rule of hidden layer 1..L."""
-        return self.rule.at(layer, self.depth)
-
-    @property
-    def one_sweep(self) -> bool:
-        """Whether g̃ is the true gradient in every layer."""
-        return all(self.rule_at(layer).is_gradient for layer in range(1, self.depth + 1))
-
-    @property
-    def track_gradient(self) -> bool:
-        """Whether a second backward sweep, for the true gradient, is needed."""
-        return self.gradients and not self.one_sweep
+    def uses(self, matrix: int) -> frozenset[str]:
+        """What the feedback through `matrix` asks of it."""
+        return self.form.shapes[self.wiring.ends(matrix)[0]].uses
 
 
 class Inputs(NamedTuple):
     """The numbers of a problem."""
 
-    x: Array  # (samples·positions, r), coordinates of the inputs
-    y: Array  # (P, C)
+    x: Array  # (blocks, samples·positions, r), coordinates of the inputs
+    y: Array  # (P, reads, C)
     richness: Array
     dt: Array
     weight_decay: Array
     momentum: Array
     batches: Array  # (steps, P), how often a point teaches in a step; one row where all steps are alike
+    tolerance: Array  # relative size of the part of a question that may stay unasked
+    rule: tuple[Array, ...]  # numbers of the learning rules
 
 
 class State(eqx.Module):
     """All that a network is at one step.
 
-    `matrices` and `feedbacks` belong to W¹ … W^{L−1}; per-layer lists to layers 1 … L.
+    `matrices` and `feedbacks` belong to the hidden matrices W¹ … W^{L−1}, `gates` to stages, the others to populations.
     """
 
     step: Array
@@ -85,23 +78,10 @@ class State(eqx.Module):
     readout: Array  # w, (C, positions, N)
     readout_initial: Array
     readout_feedback: Array | None  # w̃
+    readout_mirror: Array | None  # what follows w
     direct: list[Array | None]  # z̃, (C, positions, N)
     gates: list[Array | None]  # m, (samples, positions, N)
     sources: list[Source]
     velocity: tuple[Array, Array] | None  # of W⁰ and w
     previous: Any  # last step's teaching, for Adams–Bashforth
-    f_initial: Array  # (samples, C), f of the first step, subtracted so that f starts at 0
-
-
-class Fields(NamedTuple):
-    """What a step computes on the way, per layer 1 … L."""
-
-    h: list[Array]
-    phi: list[Array]
-    signal: list[Array]  # what the rule's feedback delivers
-    z: list[Array]  # pre-gradient fields, empty when the signal is them
-    g: list[Array]  # true gradients, empty when g̃ is them
-    g_tilde: list[Array]
-    patches: list[Array]  # rows asked of W¹ … W^{L−1}
-    f: Array
-    delta: Array
+    f_initial: Array  # (samples, reads, C), f of the first step, subtracted so that f starts at 0

@@ -1,17 +1,17 @@
-"""Two-time kernels and response functions A, B, C, D of a finished run (design §3.1, §5)."""
+"""Two-time kernels and response functions A, B, C, D of a finished run."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..rules.feedback import Weights
+from ..rules.rule import Rule
 from .low_rank import LowRank
-from .state import Spec, State
+from .state import State
 
 CUTOFF = 1e-6  # relative size of directions of the past on which a response cannot be told
 
 
-def two_time(spec: Spec, state: State, fields: np.ndarray, responses: bool) -> dict[str, np.ndarray]:
+def two_time(rules: tuple[Rule, ...], state: State, fields: np.ndarray, responses: bool) -> dict[str, np.ndarray]:
     """Kernels (L, T, T, P, P), and responses (L−1, T, T, P, P), from whole fields (T, 3, L, P, N).
 
     The answers of W(0) hold their response: χ(t) = u(t) + Σ_j ρ_j(t)·Q_j, where Q are the rows asked from the
@@ -25,29 +25,30 @@ def two_time(spec: Spec, state: State, fields: np.ndarray, responses: bool) -> d
         "g_tilde_two_time": _kernel(g, g_tilde),
         "g_tilde_tilde_two_time": _kernel(g_tilde, g_tilde),
     }
-    if not responses or spec.depth == 1:
+    depth = len(rules)
+    if not responses or depth == 1:
         return out
     layers = []
     for layer, matrix in enumerate(state.matrices):
         assert isinstance(matrix, LowRank)
-        felt, true_above = _felt(spec, layer + 1), _true_above(spec, layer + 1)
+        felt, true_above = _felt(rules, layer), _true_above(rules, layer)
         layers.append(_responses(matrix, phi[:, layer], g[:, layer + 1], g_tilde[:, layer + 1], felt, true_above))
-    names = "abcd" if any(_felt(spec, layer) == "v" for layer in range(1, spec.depth)) else "ab"
+    names = "abcd" if any(_felt(rules, layer) == "v" for layer in range(depth - 1)) else "ab"
     return out | {f"response_{name}": np.stack([found[name] for found in layers]) for name in names}
 
 
-def _felt(spec: Spec, layer: int) -> str | None:
-    """Which field from above h of `layer` feels: r (response A) where all layers above pass on the true gradient, else
-    v (response C), and none where the feedback has no part of W(0)."""
-    feedback = spec.rule_at(layer).feedback
-    if not isinstance(feedback, Weights) or feedback.rho == 0:
+def _felt(rules: tuple[Rule, ...], layer: int) -> str | None:
+    """Which field from above h of `layer` (0-based) feels: r (response A) where all layers above pass on the true
+    gradient, else v (response C), and none where the feedback has no part of W(0)."""
+    feedback = rules[layer].feedback
+    if not feedback.chained or feedback.rho == 0:
         return None
-    return "r" if _true_above(spec, layer) else "v"
+    return "r" if _true_above(rules, layer) else "v"
 
 
-def _true_above(spec: Spec, layer: int) -> bool:
-    """Whether g̃ of the layer above `layer` is g."""
-    return all(spec.rule_at(above).is_gradient for above in range(layer + 1, spec.depth + 1))
+def _true_above(rules: tuple[Rule, ...], layer: int) -> bool:
+    """Whether g̃ of the layer above `layer` (0-based) is g."""
+    return all(rule.is_gradient for rule in rules[layer + 1 :])
 
 
 def _kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:

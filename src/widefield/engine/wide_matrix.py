@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,18 +13,15 @@ from .sources import Source
 
 
 class Ask(NamedTuple):
-    """A block of backward questions `rows` (k, out), about W(t), about W(0), or about both."""
+    """A block of backward questions `rows` (k, out) about some of W(t) ("current"), W(0) ("initial") and the matrix V
+    that follows W ("mirror").
+
+    Where `entrywise` is a function, an interpretation that has entries answers with entrywise(W(t)) under "current".
+    """
 
     rows: Array
-    current: bool
-    initial: bool
-
-
-class Answer(NamedTuple):
-    """W(t)ᵀ·rows/√N and W(0)ᵀ·rows/√N, each (k, in), where they were asked for."""
-
-    current: Array | None
-    initial: Array | None
+    wants: frozenset[str]
+    entrywise: Callable[[Array], Array] | None = None
 
 
 class WideMatrix(eqx.Module):
@@ -43,9 +40,14 @@ class WideMatrix(eqx.Module):
         """
 
     @abc.abstractmethod
-    def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[WideMatrix, Source, list[Answer]]:
-        """Answers to backward questions; `source` belongs to the population on the in side."""
+    def backward(
+        self, asks: Sequence[Ask], source: Source, key: Array
+    ) -> tuple[WideMatrix, Source, list[dict[str, Array]]]:
+        """Answers (k, in) to backward questions, by name; `source` belongs to the population on the in side."""
 
     @abc.abstractmethod
-    def update(self, asked: Any, teaching: Array, decay: Array, keep: Array) -> WideMatrix:
-        """W/√N ← decay·W/√N + Σ_k teaching_k ⊗ asked_k/N; with momentum through a velocity V ← keep·V + Σ_k …"""
+    def update(self, asked: Any, teaching: Array, decay: Array, keep: Array, follow: Array) -> WideMatrix:
+        """W/√N ← decay·W/√N + Σ_k teaching_k ⊗ asked_k/N; with momentum through a velocity V ← keep·V + Σ_k …
+
+        What follows W goes the share `follow` of its way to W before the update.
+        """

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from ..errors import InputError, require, require_number
 from ..rules.lookup import as_rule
+from ..rules.promises import check_rule
 from ..rules.rule import Rule
 from .dataset import Dataset
-from .networks import CNN, MLP, Network
+from .networks import Network, Wiring
 from .training import Training
 
 
@@ -32,18 +33,10 @@ class Problem:
         self, data: Dataset, network: Network, rule: str | Rule | type[Rule], richness: float, training: Training
     ):
         require(isinstance(data, Dataset), "data", type(data).__name__, "a widefield.Dataset")
-        require(isinstance(network, (MLP, CNN)), "network", type(network).__name__, "a widefield.MLP or widefield.CNN")
+        require(isinstance(network, Network), "network", type(network).__name__, "a widefield.MLP or widefield.CNN")
         require_number("richness", richness, "a number above 0", above=0)
         require(isinstance(training, Training), "training", type(training).__name__, "a widefield.Training")
-        if isinstance(network, MLP):
-            require(data.x.ndim == 2, "x", f"of shape {data.x.shape}", "shape (P, D) for an MLP")
-        else:
-            require(
-                data.x.ndim in (3, 4),
-                "x",
-                f"of shape {data.x.shape}",
-                "(P, positions, channels) or (P, height, width, channels) for a CNN",
-            )
+        require(network.fits(data.x.shape), "x", f"of shape {data.x.shape}", network.takes)
         fits = training.batch_size <= data.points
         require(fits, "batch_size", training.batch_size, f"at most the number of points, {data.points}")
         wrong = training.loss.check(data.y_columns)
@@ -52,10 +45,20 @@ class Problem:
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "network", network)
         rule = as_rule(rule)
-        rule.at(network.depth, network.depth)  # a mixture says here whether it has a rule for every layer
+        check_rule(rule, network.depth)
         object.__setattr__(self, "rule", rule)
         object.__setattr__(self, "richness", float(richness))
         object.__setattr__(self, "training", training)
+
+    @property
+    def layer_rules(self) -> tuple[Rule, ...]:
+        """The learning rules of hidden layers 1..L."""
+        return self.rule.layers(self.network.depth)
+
+    @property
+    def wiring(self) -> Wiring:
+        """How the network is wired for these inputs."""
+        return self.network.wiring(self.data.x.shape)
 
     @staticmethod
     def from_toml(path: str | Path) -> Problem:

@@ -3,7 +3,7 @@
 from .dfa import DFA
 from .drtp import DRTP
 from .fa import FA
-from .feedback import Direct, Feedback, Silent, Weights
+from .feedback import Direct, Feedback, Mirror, Past, Signs, Silent, Vectors, Weights
 from .gd import GD
 from .gln import GLN
 from .hebb import Hebb
@@ -12,8 +12,10 @@ from .lookup import RULES, as_rule
 from .mixture import Mixture
 from .readout_only import ReadoutOnly
 from .rule import Gradient, Rule, Site
+from .sign_symmetric import SignSymmetric
 from .signed_hebb import SignedHebb
 from .traditional_hebb import TraditionalHebb
+from .weight_mirror import WeightMirror
 
 __all__ = [
     "DFA",
@@ -27,13 +29,19 @@ __all__ = [
     "Gradient",
     "Hebb",
     "KolenPollack",
+    "Mirror",
     "Mixture",
+    "Past",
     "ReadoutOnly",
     "Rule",
+    "SignSymmetric",
     "SignedHebb",
+    "Signs",
     "Silent",
     "Site",
     "TraditionalHebb",
+    "Vectors",
+    "WeightMirror",
     "Weights",
     "as_rule",
 ]

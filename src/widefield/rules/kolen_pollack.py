@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jax import Array
+
 from .fa import FA
 from .feedback import Weights
 
@@ -18,3 +20,6 @@ class KolenPollack(FA):
     @property
     def feedback(self) -> Weights:  # type: ignore[override]
         return Weights(rho=self.rho, learns=True)
+
+    def lazy_g_tilde(self, above: Array, phi_dot: Array) -> Array | None:
+        return self.rho * above * phi_dot

@@ -18,8 +18,10 @@ from .kolen_pollack import KolenPollack
 from .mixture import Mixture
 from .readout_only import ReadoutOnly
 from .rule import Rule
+from .sign_symmetric import SignSymmetric
 from .signed_hebb import SignedHebb
 from .traditional_hebb import TraditionalHebb
+from .weight_mirror import WeightMirror
 
 RULES: dict[str, type[Rule]] = {
     "gd": GD,
@@ -31,6 +33,8 @@ RULES: dict[str, type[Rule]] = {
     "signed_hebb": SignedHebb,
     "drtp": DRTP,
     "kolen_pollack": KolenPollack,
+    "sign_symmetric": SignSymmetric,
+    "weight_mirror": WeightMirror,
     "readout_only": ReadoutOnly,
     "mixture": Mixture,
 }

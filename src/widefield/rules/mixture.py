@@ -34,9 +34,9 @@ class Mixture(Rule):
     def gated(self) -> bool:  # type: ignore[override]
         return self.rules[0].gated
 
-    def at(self, layer: int, depth: int) -> Rule:
+    def layers(self, depth: int) -> tuple[Rule, ...]:
         require(len(self.rules) == depth, "rules", self.rules, f"{depth} rules, one per hidden layer")
-        return self.rules[layer - 1].at(layer, depth)
+        return tuple(rule.layers(depth)[layer] for layer, rule in enumerate(self.rules))
 
     def local(self, site: Site) -> Array:
-        raise TypeError("a mixture has no rule of its own; ask at(layer, depth)")
+        raise TypeError("a mixture has no rule of its own; ask layers(depth)")

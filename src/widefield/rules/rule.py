@@ -1,10 +1,10 @@
-"""The learning rule: a small plug-in (design §4)."""
+"""The learning rule: a small plug-in."""
 
 from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from jax import Array
 
@@ -47,11 +47,25 @@ class Rule(abc.ABC):
 
             def local(self, site):
                 return site.phi_dot * jnp.sign(site.signal)
+
+    `linear`, `is_gradient` and `lazy_g_tilde` are promises about `local` and `feedback`, which let solvers take shorter
+    ways. They are checked before a run. A subclass that overrides `local` or `feedback` makes none unless it says so.
     """
 
     feedback: ClassVar[Feedback] = Weights()  # an instance property where it depends on the rule's parameters
     gated: ClassVar[bool] = False  # φ(h) becomes φ̇(m)⊙h with fixed gates m
-    linear: ClassVar[bool] = False  # g̃ = c·signal with a c that knows no error: all outputs can share one sweep
+    linear: ClassVar[bool] = False  # g̃ = c·signal, c independent of error and target: all outputs can share one sweep
+    is_gradient: ClassVar[bool] = False  # g̃ is the true gradient: one backward sweep serves both
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        own = vars(cls)
+        if "local" in own and "linear" not in own:
+            cls.linear = False
+        if ("local" in own or "feedback" in own) and "is_gradient" not in own:
+            cls.is_gradient = False
+        if ("local" in own or "feedback" in own) and "lazy_g_tilde" not in own:
+            cls.lazy_g_tilde = Rule.lazy_g_tilde
 
     @abc.abstractmethod
     def local(self, site: Site) -> Array:
@@ -61,18 +75,13 @@ class Rule(abc.ABC):
         """The factor e of the hidden layers' update, from Δ (P, C) and y (P, C)."""
         return error
 
-    def at(self, layer: int, depth: int) -> Rule:
-        """The rule of hidden layer `layer` of `depth`; the same everywhere unless it is a mixture."""
-        return self
+    def layers(self, depth: int) -> tuple[Rule, ...]:
+        """The rules of hidden layers 1..`depth`; the same everywhere unless it is a mixture."""
+        return (self,) * depth
 
     def lazy_g_tilde(self, above: Array, phi_dot: Array) -> Array | None:
         """G̃^ℓ at initialisation from G̃^{ℓ+1} and Φ̇^ℓ, in closed form; None: computed from the definition."""
         return None
-
-    @property
-    def is_gradient(self) -> bool:
-        """Whether g̃ is the true gradient, so that one backward sweep serves both."""
-        return isinstance(self, Gradient)
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,7 @@ class Gradient(Rule):
 
     feedback: ClassVar[Feedback] = Weights(rho=1.0, learns=True)
     linear: ClassVar[bool] = True
+    is_gradient: ClassVar[bool] = True
 
     def local(self, site: Site) -> Array:
         return site.phi_dot * site.signal

@@ -1,4 +1,4 @@
-"""`method="mean_field"`: the engine at N = ∞, one causal pass in time (design §3)."""
+"""`method="mean_field"`: the engine at N = ∞, one causal pass in time."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import math
 from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..engine.capacity import demand_of
 from ..engine.interpretation import Interpretation, reserved_rows
 from ..engine.prepare import make_recording, prepare
-from ..engine.runner import Recording, Run, run
+from ..engine.run import Outcome, Recording, Report, Run
 from ..engine.state import Inputs, Spec, State
 from ..engine.two_time import two_time as two_time_objects
 from ..errors import NotConvergedError, require, require_integer, require_number
 from ..numerics.sobol import MOST_DIRECTIONS, quasi_normals
+from ..observables import look_up
 from ..problem.activations import LINEAR
-from ..problem.networks import MLP
 from ..problem.problem import Problem
 from ..progress import make_progress
 from ..results.derived import derive
@@ -85,18 +86,20 @@ def solve_mean_field(
     two_time = int(two_time)
     require_integer("two_time", two_time, 0)
     if two_time:
-        plain = isinstance(problem.network, MLP) and problem.data.outputs == 1
-        require(plain, "two_time", two_time, "0 for a CNN or several outputs")
+        wiring = problem.wiring
+        plain = wiring.layout.positions == 1 and wiring.feed_forward and problem.data.outputs == 1
+        require(plain, "two_time", two_time, "0 for a CNN, a recurrent network or several outputs")
         recording = dataclasses.replace(recording, fields_every=two_time)
     spec, inputs = prepare(problem, recording, precision)
     kind = Interpretation("mean_field", samples or DEFAULT_SAMPLES, dtype=precision)
     replicates = seeds or DEFAULT_SEEDS
     with make_progress(progress) as bar:
 
-        def once(width: int, count: int, shift: int = 0) -> Run:
+        def once(width: int, count: int, shift: int = 0) -> Outcome:
             allowed = tolerance or default_tolerance(problem, width, precision)
-            sized = dataclasses.replace(kind, width=width, tolerance=allowed)
-            return _run(spec, inputs, sized, recording, problem.training.steps, count, seed, shift, bar.update)
+            numbers = inputs._replace(tolerance=jnp.asarray(allowed, precision))
+            sized = dataclasses.replace(kind, width=width)
+            return _run(problem, spec, numbers, sized, recording, count, seed, shift, bar.update)
 
         if accuracy is not None:
             outcome, arrays = _until_accurate(problem, accuracy, replicates, once)
@@ -105,7 +108,7 @@ def solve_mean_field(
             arrays = derive(problem, outcome.arrays)
         if extrapolate:
             half = derive(problem, once(outcome.info["samples"] // 2, outcome.info["seeds"], shift=1).arrays)
-            arrays = {name: value if name == "h_final" else 2 * value - half[name] for name, value in arrays.items()}
+            arrays = extrapolated(arrays, half)
     info = outcome.info | {"extrapolated": extrapolate, "precision": precision}
     steps = recording.steps(problem.training.steps)
     coordinates = two_time_coordinates(problem, two_time) if two_time else {}
@@ -126,30 +129,38 @@ def default_tolerance(problem: Problem, samples: int, precision: str) -> float:
     return max(TOLERANCE * min(1.0, problem.richness) / math.sqrt(samples), lowest)
 
 
+def extrapolated(whole: dict[str, np.ndarray], half: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """2·(S particles) − (S/2 particles) of every average; single particles are draws, not averages, and stay."""
+    return {name: value if look_up(name).draws else 2 * value - half[name] for name, value in whole.items()}
+
+
 def _run(
-    spec: Spec, inputs: Inputs, kind: Interpretation, recording: Recording, steps: int, seeds: int, seed: int,
-    shift: int, report,
-) -> Run:  # fmt: skip
+    problem: Problem, spec: Spec, inputs: Inputs, kind: Interpretation, recording: Recording, seeds: int, seed: int,
+    shift: int, report: Report,
+) -> Outcome:  # fmt: skip
     """`seeds` replicates."""
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), shift), seeds)
-    demand = demand_of(spec, inputs.x.shape[0] // spec.layout.positions)
-    most = max(reserved_rows(spec, layer) for layer in range(spec.depth))
-    directions = min(inputs.x.shape[1] + demand.gaussians + most, MOST_DIRECTIONS)
-    quasi = quasi_normals(2 * seed + shift, seeds, spec.depth, directions, kind.width, kind.dtype, joint=spec.residual)
+    demand = demand_of(spec, inputs.x.shape[1] // spec.wiring.layout.positions)
+    most = max(reserved_rows(spec, layer) for layer in range(spec.populations))
+    directions = min(inputs.x.shape[-1] + demand.gaussians + most, MOST_DIRECTIONS)
+    quasi = quasi_normals(
+        2 * seed + shift, seeds, spec.populations, directions, kind.width, kind.dtype, joint=spec.wiring.crosses
+    )
 
     def finish(state: State, records: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         fields = records.pop("fields", None)
-        return (
-            records if fields is None else records | two_time_objects(spec, state, fields, recording.fields_every == 1)
-        )
+        if fields is None:
+            return records
+        return records | two_time_objects(problem.layer_rules, state, fields, recording.fields_every == 1)
 
-    outcome = run(spec, kind, recording, steps, inputs, keys, quasi, report, finish)
+    run = Run(spec, inputs, kind, recording, problem.training.steps, keys, quasi, report, finish)
+    outcome = run.to_the_end()
     info = dict(outcome.info)
     info["samples"] = info.pop("width")
-    return Run(outcome.arrays, info)
+    return Outcome(outcome.arrays, info)
 
 
-def _until_accurate(problem: Problem, accuracy: float, seeds: int, once) -> tuple[Run, dict[str, np.ndarray]]:
+def _until_accurate(problem: Problem, accuracy: float, seeds: int, once) -> tuple[Outcome, dict[str, np.ndarray]]:
     """Raise the samples until the relative standard error is below `accuracy`."""
     samples = 1024
     while True:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from ...problem.activations import Activation
 from ...problem.problem import Problem
-from ...rules.feedback import Direct, Weights
 from ...rules.rule import Rule
 
 
@@ -55,22 +54,20 @@ class LayerPlan:
     @property
     def rho(self) -> float:
         """Correlation of the feedback weights with W^ℓ(0); 0 without feedback weights."""
-        feedback = self.rule.feedback
-        return feedback.rho if isinstance(feedback, Weights) else 0.0
+        return self.rule.feedback.rho
 
     @property
     def fresh(self) -> float:
         """√(1−ρ²), the part of ζ̃ in the signal; 0 without feedback weights."""
-        return math.sqrt(1 - self.rho**2) if isinstance(self.rule.feedback, Weights) else 0.0
+        return math.sqrt(1 - self.rho**2) if self.rule.feedback.chained else 0.0
 
     @property
     def learns(self) -> bool:
-        feedback = self.rule.feedback
-        return isinstance(feedback, Weights) and feedback.learns
+        return self.rule.feedback.learns
 
     @property
     def direct(self) -> bool:
-        return isinstance(self.rule.feedback, Direct)
+        return self.rule.feedback.direct
 
     @property
     def uses_v(self) -> bool:
@@ -92,9 +89,9 @@ class Plan:
 
 def make_plan(problem: Problem) -> Plan:
     depth = problem.network.depth
-    rules = [problem.rule.at(layer, depth) for layer in range(1, depth + 1)]
+    rules = problem.layer_rules
     true_from = [all(rule.is_gradient for rule in rules[i:]) for i in range(depth + 1)]  # [i]: layers i+1 … L
-    shares = [rule.feedback.rho if isinstance(rule.feedback, Weights) else 0.0 for rule in rules]
+    shares = [rule.feedback.rho for rule in rules]
     has_c = [i + 1 < depth and rho != 0 and not true_from[i + 1] for i, rho in enumerate(shares)]
     layers: list[LayerPlan] = []
     for i, (rule, rho) in enumerate(zip(rules, shares, strict=True)):

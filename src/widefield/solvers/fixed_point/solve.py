@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import require, require_integer, require_number
-from ...problem.networks import MLP
 from ...problem.problem import Problem
 from ...progress import Progress, make_progress
 from ...results.derived import derive
 from ...results.result import Result, make_result
+from ..plain import require_plain
 from .iterate import Options, iterate
 from .observables import observe
 from .plan import make_plan
@@ -101,9 +101,8 @@ def solve_fixed_point(
 
 def _check_problem(problem: Problem) -> None:
     where = "method 'fixed_point'"
-    network, training = problem.network, problem.training
-    require(isinstance(network, MLP), "network", type(network).__name__, f"MLP with {where}")
-    require(not getattr(network, "residual", False), "residual", True, f"False with {where}")
+    training = problem.training
+    require_plain(problem, where)
     require(problem.data.outputs == 1, "y", f"{problem.data.outputs} outputs", f"one output with {where}")
     require(problem.data.x_test is None, "x_test", "given", f"None with {where}; use mean_field for test points")
     require(training.weight_decay == 0, "weight_decay", training.weight_decay, f"0 with {where}")

@@ -23,10 +23,8 @@ from jax import Array
 
 from ...errors import InputError
 from ...numerics.quadrature import RADIUS, RESOLUTIONS, elementwise, gaussian_line, legendre, pair_products
-from ...problem.networks import MLP, Network
-from ...rules.feedback import Direct, Weights
+from ...problem.networks import Network, Wiring
 from ...rules.rule import Rule, Site
-from .geometry import Geometry
 from .points import Points
 from .tables import PairTable, check_error, rounded_range, series
 
@@ -151,38 +149,38 @@ def _table(
 
 
 def prepare_definitions(
-    network: Network, rule: Rule, geometry: Geometry, left: Points, right: Points, error: np.ndarray,
+    network: Network, rule: Rule, wiring: Wiring, left: Points, right: Points, error: np.ndarray,
     target: np.ndarray, tolerance: float,
 ) -> list[Definition | None]:  # fmt: skip
     """One entry per layer; None where the rule states a closed form or its signal knows nothing of z."""
     depth = network.depth
-    rules = [rule.at(layer, depth) for layer in range(1, depth + 1)]
+    rules = rule.layers(depth)
     probe = jnp.ones((1, 1))
-    needed = [isinstance(r.feedback, Weights) and r.lazy_g_tilde(probe, probe) is None for r in rules]
+    needed = [r.feedback.chained and r.lazy_g_tilde(probe, probe) is None for r in rules]
     found: list[Definition | None] = [None] * depth
     if not any(needed):
         return found
-    if rule.gated or (isinstance(network, MLP) and network.residual):
+    if rule.gated or wiring.crosses:
         raise InputError(
             f"rule is {rule!r} without lazy_g_tilde in a gated or residual network; allowed there: "
             "rules that state lazy_g_tilde (their signals are correlated between layers)"
         )
     shape = right.sigma[0].shape
-    square, response = np.full(shape, geometry.readout), np.zeros(shape)
+    square, response = np.full(shape, wiring.layout.readout), np.zeros(shape)
     for index in reversed(range(min(np.flatnonzero(needed)), depth)):
         feedback = rules[index].feedback
-        if isinstance(feedback, Weights):
+        if feedback.chained:
             signals = Signals(right.sigma[index], square, feedback.rho * response, error, target)
         else:
-            direct = float(isinstance(feedback, Direct))
+            direct = float(feedback.direct)
             signals = Signals(right.sigma[index], np.full(shape, direct), np.zeros(shape), error, target)
         distinct, back = _distinct(signals)
-        if needed[index] and isinstance(feedback, Weights):
+        if needed[index]:
             low, high = rounded_range(float(left.pivot[index].min()), float(left.pivot[index].max()))
             table, combinations = _table(rules[index], network, distinct, feedback.rho, low, high, tolerance)
             found[index] = Definition(table, combinations[back])
         if index > min(np.flatnonzero(needed)):
             moments = [np.asarray(m) for m in _moments(rules[index], network, distinct, 6)]
             _require_known(moments[0], rules[index])
-            square, response = (np.asarray(geometry.spread_points(jnp.asarray(m[back]))) for m in moments)
+            square, response = (np.asarray(wiring.layout.spread_points(jnp.asarray(m[back]))) for m in moments)
     return found

@@ -25,12 +25,12 @@ class Drive(NamedTuple):
     kernels: tuple[tuple[int | None, Array], ...]  # (hidden layer that teaches, or None for Δ itself; kernel)
 
     def __call__(self, f: Array) -> Array:
-        problem, depth = self.problem, self.problem.network.depth
+        problem, rules = self.problem, self.problem.layer_rules
         y = jnp.asarray(problem.data.y_columns)
         delta = problem.training.loss.delta(f[: len(y)], y)
         change = jnp.zeros_like(f)
         for layer, kernel in self.kernels:
-            change += kernel @ (delta if layer is None else problem.rule.at(layer, depth).teach(delta, y))
+            change += kernel @ (delta if layer is None else rules[layer - 1].teach(delta, y))
         return change
 
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from ...numerics.quadrature import elementwise, moments
 from ...problem.activations import Activation
-from ...problem.networks import MLP, Network
+from ...problem.networks import Network, Wiring
 from ...rules.rule import Rule
 from .closed_forms import CLOSED_FORMS
-from .geometry import Geometry
 from .tables import check_error
 
 
@@ -45,21 +44,21 @@ def single_point_averages(activation: Activation, sigma: np.ndarray, tolerance: 
     return phi, phi_dot
 
 
-def describe_points(rows: np.ndarray, network: Network, rule: Rule, geometry: Geometry, tolerance: float) -> Points:
+def describe_points(rows: np.ndarray, network: Network, rule: Rule, wiring: Wiring, tolerance: float) -> Points:
     """Points of inputs (batch, rows, channels)."""
 
     def spread(values: np.ndarray) -> np.ndarray:
-        return np.asarray(geometry.spread_points(jnp.asarray(values)))
+        return np.asarray(wiring.layout.spread_points(jnp.asarray(values)))
 
     variance = gate = spread(np.sum(rows**2, axis=-1))
-    residual = isinstance(network, MLP) and network.residual
     layers: list[tuple[np.ndarray, ...]] = []
-    for _ in range(network.depth):
+    for index in range(network.depth):
         sigma = np.sqrt(variance)
         pivot = np.sqrt(gate) if rule.gated else sigma
         phi, phi_dot = single_point_averages(network.activation, pivot, tolerance)
         if rule.gated:
             phi = phi_dot * variance
         layers.append((sigma, pivot, phi, phi_dot))
-        variance = variance + phi if residual else spread(phi)
+        skip = wiring.stages[index + 1].carry ** 2 if index + 1 < network.depth else 0.0
+        variance = skip * variance + spread(phi)
     return Points(*(np.stack(column) for column in zip(*layers, strict=True)))

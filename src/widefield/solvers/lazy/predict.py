@@ -12,6 +12,7 @@ from ...problem.problem import Problem
 from ...progress import Progress
 from ...results.derived import derive
 from ...results.result import Result, make_result
+from ...rules.rule import Rule
 from .dynamics import Drive, follow_flow, follow_steps
 from .flow import flow_outputs
 from .kernels import problem_kernels
@@ -83,9 +84,7 @@ def make_drive(problem: Problem, tolerance: float, progress: bool | Progress | N
 
 def plain_teaching(problem: Problem) -> bool:
     """Whether every hidden layer is taught by Δ itself."""
-    depth = problem.network.depth
-    delta, y = jnp.ones((1, 1)), jnp.zeros((1, 1))
-    return all(problem.rule.at(layer, depth).teach(delta, y) is delta for layer in range(1, depth + 1))
+    return all(type(rule).teach is Rule.teach for rule in problem.layer_rules)
 
 
 def check_static(problem: Problem) -> None:

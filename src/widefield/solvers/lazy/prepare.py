@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import InputError, require, require_number
-from ...problem.networks import CNN, MLP, Network
+from ...problem.networks import Network, Wiring
+from ...problem.networks.layout import Layout
+from ...rules.promises import check_rule
 from ...rules.rule import Rule
 from .closed_forms import CLOSED_FORMS
 from .definition import prepare_definitions
-from .geometry import Geometry, geometry_of
 from .inputs import covariances
 from .points import Points, describe_points
 from .recursion import Side, Tables, tile_kernels
@@ -27,7 +28,7 @@ class Prepared:
 
     network: Network
     rule: Rule
-    geometry: Geometry
+    wiring: Wiring
     outputs: frozenset[str]
     rows: tuple[np.ndarray, np.ndarray]  # inputs (batch, rows, channels) of the left and right points
     sides: tuple[Side, Side]
@@ -46,7 +47,7 @@ class Prepared:
 
     @property
     def _rows_per_point(self) -> int:
-        return self.geometry.positions if self.geometry.pooled else 1
+        return self.wiring.layout.positions if self.wiring.layout.pooled else 1
 
     def _indices(self, start: int, size: int, side: int) -> np.ndarray:
         """Rows of `size` points from `start`; past the end the last point stands in, so that shapes stay the same."""
@@ -60,11 +61,11 @@ class Prepared:
         left, right = (rows[:, i] for rows, i in zip(self.rows, index, strict=True))
         same = index[0][:, None] == index[1] if self.one_set else np.zeros((len(index[0]), len(index[1])), bool)
         same = np.broadcast_to(same, (len(left), *same.shape))
-        covariance, same = covariances(left, right, same, refine=not self.geometry.shape)
+        covariance, same = covariances(left, right, same, refine=not self.wiring.layout.grid)
         sides = [_take(side, i) for side, i in zip(self.sides, index, strict=True)]
         kernels = tile_kernels(
             covariance, same, *sides, self.tables,
-            network=self.network, rule=self.rule, geometry=self.geometry, outputs=self.outputs,
+            network=self.network, rule=self.rule, wiring=self.wiring, outputs=self.outputs,
         )  # fmt: skip
         kept = [min(size[side], self.counts[side] - start[side]) for side in (0, 1)]
         return {name: _crop(np.asarray(value), name, kept) for name, value in jax.device_get(kernels).items()}
@@ -103,13 +104,13 @@ def _basis(table: PairTable | None, points: Points, index: int) -> Any:
     return None if table is None else table.basis(points.pivot[index])
 
 
-def _per_column(argument: str, value: object, right: np.ndarray, geometry: Geometry) -> np.ndarray:
+def _per_column(argument: str, value: object, right: np.ndarray, layout: Layout) -> np.ndarray:
     """One number per right point, repeated over its positions, (batch, rows); NaN stands for what is not given."""
     numbers = np.full(len(right), np.nan) if value is None else np.asarray(value, float)
     require(numbers.shape == (len(right),), argument, f"of shape {numbers.shape}", f"shape ({len(right)},)")
-    if geometry.pooled:
-        return np.repeat(numbers, geometry.positions)[None]
-    return np.broadcast_to(numbers, (geometry.positions, len(right)))
+    if layout.pooled:
+        return np.repeat(numbers, layout.positions)[None]
+    return np.broadcast_to(numbers, (layout.positions, len(right)))
 
 
 def check_points(argument: str, x: object, network: Network) -> np.ndarray:
@@ -117,13 +118,16 @@ def check_points(argument: str, x: object, network: Network) -> np.ndarray:
         array = np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{argument} is {type(x).__name__}; allowed: an array of real numbers") from error
-    allowed = (
-        "(P, D) for an MLP" if isinstance(network, MLP) else "(P, positions, channels) or (P, height, width, channels)"
-    )
-    fits = array.ndim == 2 if isinstance(network, MLP) else array.ndim in (3, 4)
-    require(fits and 0 not in array.shape, argument, f"of shape {array.shape}", allowed)
+    fits = network.fits(array.shape) and 0 not in array.shape
+    require(fits, argument, f"of shape {array.shape}", network.takes)
     require(bool(np.all(np.isfinite(array))), argument, "not finite everywhere", "finite numbers")
     return array
+
+
+def check_static_feedback(rule: Rule, depth: int) -> None:
+    """Refuse feedback whose correlation with W changes without learning."""
+    for one in rule.layers(depth):
+        require(one.feedback.static, "rule", one, "in the lazy limit: rules whose feedback moves only by learning")
 
 
 def prepare(
@@ -131,17 +135,21 @@ def prepare(
     error: object = None, target: object = None, tolerance: float = 1e-8,
 ) -> Prepared:  # fmt: skip
     """Check the arguments and do all the work that does not grow with the number of pairs."""
-    require(isinstance(network, (MLP, CNN)), "network", type(network).__name__, "a widefield.MLP or widefield.CNN")
+    require(isinstance(network, Network), "network", type(network).__name__, "a widefield.MLP or widefield.CNN")
+    check_rule(rule, network.depth)
+    check_static_feedback(rule, network.depth)
     require_number("tolerance", tolerance, "a number above 0", above=0)
     left = check_points("x", x, network)
     right = left if x2 is None else check_points("x2", x2, network)
     require(left.shape[1:] == right.shape[1:], "x2", f"of shape {right.shape}", f"points of shape {left.shape[1:]}")
-    geometry = geometry_of(network, left)
-    columns = [_per_column(n, v, right, geometry) for n, v in (("error", error), ("target", target))]
-    rows = geometry.rows(left), geometry.rows(right)
-    first = describe_points(rows[0], network, rule, geometry, tolerance)
-    second = first if x2 is None else describe_points(rows[1], network, rule, geometry, tolerance)
-    definitions = prepare_definitions(network, rule, geometry, first, second, columns[0], columns[1], tolerance)
+    wiring = network.wiring(left.shape)
+    layout = wiring.layout
+    require(wiring.feed_forward, "network", network, "a feed-forward network in the lazy limit")
+    columns = [_per_column(n, v, right, layout) for n, v in (("error", error), ("target", target))]
+    rows = layout.rows(network.blocks(left)[0]), layout.rows(network.blocks(right)[0])
+    first = describe_points(rows[0], network, rule, wiring, tolerance)
+    second = first if x2 is None else describe_points(rows[1], network, rule, wiring, tolerance)
+    definitions = prepare_definitions(network, rule, wiring, first, second, columns[0], columns[1], tolerance)
     tables, bases = [], ([], [])
     for index, (phi, phi_dot) in enumerate(_average_tables(network, rule, (first, second), tolerance)):
         definition, combinations = definitions[index] or (None, None)
@@ -150,4 +158,4 @@ def prepare(
         bases[0].append(Tables(*(_basis(table, first, index) for table in kinds)))
         bases[1].append(Tables(_basis(phi, second, index), _basis(phi_dot, second, index), combinations))  # type: ignore[arg-type]
     sides = Side(first, tuple(bases[0])), Side(second, tuple(bases[1]))
-    return Prepared(network, rule, geometry, outputs, rows, sides, tuple(tables), x2 is None)
+    return Prepared(network, rule, wiring, outputs, rows, sides, tuple(tables), x2 is None)

@@ -15,11 +15,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...problem.networks import MLP, Network
-from ...rules.feedback import Weights
+from ...problem.networks import Network, Wiring
 from ...rules.rule import Rule
 from .closed_forms import CLOSED_FORMS
-from .geometry import Geometry
 from .points import Points
 from .tables import evaluate
 
@@ -78,45 +76,46 @@ def _same(values: Array, same: Array, equal: Array) -> Array:
 
 
 def _backward(
-    network: Network, rule: Rule, geometry: Geometry, tables: tuple[Tables, ...], phi_dots: list[Array],
+    network: Network, rule: Rule, wiring: Wiring, tables: tuple[Tables, ...], phi_dots: list[Array],
     rhos: list[Array], left: Side, right: Side,
 ) -> tuple[list[Array], list[Array]]:  # fmt: skip
     """G^ℓ and G̃^ℓ for ℓ = 1..L."""
-    residual = isinstance(network, MLP) and network.residual
-    depth = network.depth
+    layout = wiring.layout
+    rules = rule.layers(network.depth)
     g: list[Array] = []
     g_tilde: list[Array] = []
-    for index in reversed(range(depth)):
+    for index in reversed(range(network.depth)):
         phi_dot = phi_dots[index]
-        local = rule.at(index + 1, depth)
+        local = rules[index]
         if g:
-            above, above_tilde = geometry.spread(g[0]), geometry.spread(g_tilde[0])
+            above, above_tilde = layout.spread(g[0]), layout.spread(g_tilde[0])
         else:
-            above = above_tilde = jnp.full_like(phi_dot, geometry.readout)
+            above = above_tilde = jnp.full_like(phi_dot, layout.readout)
         mixed = local.lazy_g_tilde(above_tilde, phi_dot)
         if mixed is None:
             rows, columns = left.bases[index].definition, right.bases[index].definition
             mixed = _from_table(tables[index].definition, rhos[index], rows, columns) * above_tilde
         own = above * phi_dot
-        if residual and g:
-            mixed = mixed + g_tilde[0] if isinstance(local.feedback, Weights) else mixed
-            own = own + g[0]
+        if g and wiring.stages[index + 1].carry:
+            skip = wiring.stages[index + 1].carry ** 2
+            mixed = mixed + skip * g_tilde[0] if local.feedback.chained else mixed
+            own = own + skip * g[0]
         g.insert(0, own)
         g_tilde.insert(0, mixed)
     return g, g_tilde
 
 
-@partial(jax.jit, static_argnames=("network", "rule", "geometry", "outputs"))
+@partial(jax.jit, static_argnames=("network", "rule", "wiring", "outputs"))
 def tile_kernels(
     covariance: Array, same: Array, left: Side, right: Side, tables: tuple[Tables, ...], *,
-    network: Network, rule: Rule, geometry: Geometry, outputs: frozenset[str],
+    network: Network, rule: Rule, wiring: Wiring, outputs: frozenset[str],
 ) -> dict[str, Array]:  # fmt: skip
     """All asked kernels of a tile from Φ⁰ (batch, rows, columns); `same` marks pairs of the same point.
 
     O(rows·columns·depth) for closed forms; per-layer kernels get a leading layer axis.
     """
-    residual = isinstance(network, MLP) and network.residual
-    sigma_matrix = gate = geometry.spread(covariance)
+    layout = wiring.layout
+    sigma_matrix = gate = layout.spread(covariance)
     seen, phis, phi_dots, rhos = [sigma_matrix], [], [], []
     for index in range(network.depth):
         phi, phi_dot, rho = _averages(network, rule, tables[index], sigma_matrix, gate, left, right, index)
@@ -125,19 +124,20 @@ def tile_kernels(
         phis.append(phi)
         phi_dots.append(phi_dot)
         rhos.append(rho)
-        patches = geometry.spread(phi)
-        sigma_matrix = sigma_matrix + phi if residual else patches
+        patches = layout.spread(phi)
+        skip = wiring.stages[index + 1].carry ** 2 if index + 1 < network.depth else 0.0
+        sigma_matrix = skip * sigma_matrix + patches if skip else patches
         seen.append(patches)
-    g, g_tilde = _backward(network, rule, geometry, tables, phi_dots, rhos, left, right)
+    g, g_tilde = _backward(network, rule, wiring, tables, phi_dots, rhos, left, right)
     out: dict[str, Array] = {}
     if "entk" in outputs or "parts" in outputs:
-        parts = [geometry.collect(g_tilde[index] * seen[index]) for index in range(network.depth)]
-        parts.append(geometry.readout * geometry.collect(phis[-1]))
+        parts = [layout.collect(g_tilde[index] * seen[index]) for index in range(network.depth)]
+        parts.append(layout.readout * layout.collect(phis[-1]))
         if "entk" in outputs:
             out["entk"] = sum(parts[1:], parts[0])
         if "parts" in outputs:
             out["parts"] = jnp.stack(parts)
     for name, kernels in (("phi", phis), ("phi_dot", phi_dots), ("g", g), ("g_tilde", g_tilde)):
         if name in outputs:
-            out[name] = jnp.stack([geometry.labelled(kernel) for kernel in kernels])
+            out[name] = jnp.stack([layout.labelled(kernel) for kernel in kernels])
     return out

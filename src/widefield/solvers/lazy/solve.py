@@ -8,15 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import InputError, require, require_integer
-from ...problem.networks import MLP
 from ...problem.problem import Problem
 from ...progress import Progress
 from ...results.derived import alignment, cosine, derive
 from ...results.result import Result, make_result
-from ...rules.feedback import Direct, Silent, Weights
 from ...rules.rule import Site
 from .dynamics import follow_steps
-from .geometry import geometry_of
 from .kernels import problem_kernels
 from .predict import check_static, make_drive
 
@@ -71,15 +68,13 @@ def _wanted(problem: Problem, record: Sequence[str] | None) -> tuple[str, ...]:
 
 def _has_g_tilde_tilde(problem: Problem) -> bool:
     """Whether every layer's g̃ is φ̇⊙signal, tried out on numbers."""
-    depth = problem.network.depth
     values = [jnp.linspace(-2.0, 1.7, 9) + 0.1 * k for k in range(7)]
     site = Site(*values)
-    for layer in range(1, depth + 1):
-        rule = problem.rule.at(layer, depth)
+    for rule in problem.layer_rules:
         same = jnp.array_equal(jnp.broadcast_to(rule.local(site), (9,)), site.phi_dot * site.signal)
-        if isinstance(rule.feedback, Silent) or not bool(same):
+        if not (rule.feedback.chained or rule.feedback.direct) or not bool(same):
             return False
-    return isinstance(problem.network, MLP)
+    return not problem.wiring.layout.grid
 
 
 def _static(problem: Problem, wanted: tuple[str, ...], tolerance: float) -> dict[str, np.ndarray]:
@@ -108,24 +103,23 @@ def _static(problem: Problem, wanted: tuple[str, ...], tolerance: float) -> dict
 
 def _over_positions(problem: Problem, name: str, value: np.ndarray) -> np.ndarray:
     """A CNN's per-layer kernels at equal positions: Φ averaged, gradients summed, as the engine records them."""
-    geometry = geometry_of(problem.network, problem.data.x)
-    if name == "entk" or not geometry.shape:
+    layout = problem.wiring.layout
+    if name == "entk" or not layout.grid:
         return value
-    if geometry.pooled:
-        value = np.einsum("lmnaa->lmna", value.reshape(*value.shape[:3], geometry.positions, geometry.positions))
+    if layout.pooled:
+        value = np.einsum("lmnaa->lmna", value.reshape(*value.shape[:3], layout.positions, layout.positions))
     value = value.reshape(*value.shape[:3], -1)
     return value.mean(-1) if name in ("phi", "phi_dot") else value.sum(-1)
 
 
 def _g_tilde_tilde(problem: Problem, phi_dot: np.ndarray) -> np.ndarray:
     """G̃̃^ℓ = Φ̇^ℓ ∘ G̃̃^{ℓ+1} (Φ̇^ℓ where the signal comes straight from the output), for ℓ = 1..L."""
-    depth = problem.network.depth
-    residual = isinstance(problem.network, MLP) and problem.network.residual
+    rules, stages = problem.layer_rules, problem.wiring.stages
     found: list[np.ndarray] = []
-    for layer in range(depth, 0, -1):
-        feedback = problem.rule.at(layer, depth).feedback
-        own = phi_dot[layer - 1] * (1.0 if isinstance(feedback, Direct) or not found else found[0])
-        if residual and found and isinstance(feedback, Weights):
-            own = own + found[0]
+    for index in reversed(range(len(rules))):
+        feedback = rules[index].feedback
+        own = phi_dot[index] * (1.0 if feedback.direct or not found else found[0])
+        if found and feedback.chained:
+            own = own + stages[index + 1].carry ** 2 * found[0]
         found.insert(0, own)
     return np.stack(found)

@@ -22,8 +22,8 @@ Kernels = dict[str, np.ndarray]
 def output_shapes(prepared: Prepared) -> dict[str, tuple[int, ...]]:
     """Shapes of the whole kernels."""
     n, m = prepared.counts
-    geometry, depth = prepared.geometry, prepared.network.depth
-    positions = geometry.shape * (2 if geometry.pooled else 1)
+    layout, depth = prepared.wiring.layout, prepared.network.depth
+    positions = layout.grid * (2 if layout.pooled else 1)
     shapes = {}
     for name in sorted(prepared.outputs):
         extra = {"entk": (n, m), "parts": (depth + 1, n, m)}
@@ -34,7 +34,7 @@ def output_shapes(prepared: Prepared) -> dict[str, tuple[int, ...]]:
 def _tile_bytes(prepared: Prepared, size: int) -> int:
     """Working memory of a tile: Φ, Φ̇, ρ, G, G̃ and patches per layer, and as much again for what is handed out."""
     arrays = 9 * prepared.network.depth + 8
-    return 8 * size**2 * prepared.geometry.entries * arrays
+    return 8 * size**2 * prepared.wiring.layout.entries * arrays
 
 
 def _output_bytes(prepared: Prepared) -> int:
@@ -64,7 +64,7 @@ def check_budget(prepared: Prepared, memory_budget: int | None, stored: bool) ->
 def choose_tile(prepared: Prepared, memory_budget: int | None, stored: bool) -> int:
     """Points per side of a tile: TILE, or what the budget and a CNN's positions leave."""
     largest = max(prepared.counts)
-    comfortable = max(int(TILE / math.sqrt(prepared.geometry.entries)), 8)
+    comfortable = max(int(TILE / math.sqrt(prepared.wiring.layout.entries)), 8)
     size = min(comfortable, largest)
     if memory_budget is not None:
         left = memory_budget - _point_bytes(prepared) - (0 if stored else _output_bytes(prepared))
@@ -85,8 +85,8 @@ def transposed(prepared: Prepared, name: str, value: np.ndarray) -> np.ndarray:
     if name == "entk":
         return value.T
     value = np.swapaxes(value, 1, 2)
-    if prepared.geometry.pooled and name != "parts":
-        d = len(prepared.geometry.shape)
+    if prepared.wiring.layout.pooled and name != "parts":
+        d = len(prepared.wiring.layout.grid)
         order = [0, 1, 2, *range(3 + d, 3 + 2 * d), *range(3, 3 + d)]
         value = value.transpose(order)
     return value

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...rules.feedback import Direct, Weights
 from ...rules.rule import Rule
 
 Combination = dict[str, np.ndarray]  # coefficients (rows, source entries) per source
@@ -55,9 +54,9 @@ class LinearLayer:
         feedback = rule.feedback
         self.sizes, self.rule, self.above = sizes, rule, above
         self.true_here = true_above and rule.is_gradient
-        self.chained = isinstance(feedback, Weights)
-        self.rho = feedback.rho if isinstance(feedback, Weights) else 0.0
-        self.learns = isinstance(feedback, Weights) and feedback.learns
+        self.chained = feedback.chained
+        self.rho = feedback.rho
+        self.learns = feedback.learns
         self.kernels = Kernels.zeros(sizes.times * sizes.points, sizes.times * sizes.columns)
         self.covariance = {("u", "u"): below, ("r", "r"): above.g}
         self.signal_source = "r" if true_above else "v"
@@ -67,7 +66,7 @@ class LinearLayer:
                 ("v", "r"): above.g_tilde.T,
                 ("v", "v"): above.g_tilde_tilde,
             }
-        if isinstance(feedback, Direct):
+        if feedback.direct:
             self.fresh = 1.0
             self.covariance["fresh", "fresh"] = _per_output(sizes)
         else:

@@ -40,7 +40,7 @@ class March:
         x = data.all_x
         self.inputs = x @ data.x.T / x.shape[1]
         self.layers: list[LinearLayer] = []
-        rules = [problem.rule.at(layer, depth) for layer in range(1, depth + 1)]
+        rules = problem.layer_rules
         true_above, kernels = True, [Kernels.zeros(sizes.times * sizes.points, 0) for _ in range(depth)]
         kernels[0].phi = np.tile(self.inputs[: data.points], (sizes.times, sizes.times))
         above = output_kernels(sizes)

@@ -6,11 +6,11 @@ import numpy as np
 
 from ...errors import InputError, require
 from ...numerics.memory import check_memory
-from ...problem.networks import MLP
 from ...problem.problem import Problem
 from ...progress import Progress, make_progress
 from ...results.derived import derive
 from ...results.result import Result, make_result
+from ..plain import require_plain
 from .coefficients import local_coefficients
 from .march import March, Trajectory
 
@@ -56,19 +56,18 @@ def _check(problem: Problem, two_time: bool) -> None:
     require(not (two_time and data.outputs > 1), "two_time", two_time, "False where there is more than one output")
     entries = (problem.training.steps + 1) * data.points * data.outputs
     # Kernels, and coefficients of two fields on two sources, or of three on four.
-    arrays = 4 + (4 if problem.rule.is_gradient else 12)
+    arrays = 4 + (4 if all(rule.is_gradient for rule in problem.layer_rules) else 12)
     check_memory(8 * arrays * network.depth * entries**2, "method 'linear'", "lower steps, or use method 'mean_field'")
 
 
 def _check_closure(problem: Problem) -> None:
     network, data = problem.network, problem.data
-    if not isinstance(network, MLP) or network.residual:
-        raise InputError(f"network is {network!r}; allowed with method 'linear': an MLP without residual connections")
+    require_plain(problem, "method 'linear'")
     require(network.activation.name == "linear", "activation", network.activation, "'linear' with method 'linear'")
     start = np.zeros_like(data.y_columns)
     error = np.asarray(problem.training.loss.delta(start, data.y_columns))  # type: ignore[arg-type]
-    for layer in range(1, network.depth + 1):
-        local_coefficients(problem.rule.at(layer, network.depth), error, data.y_columns)
+    for rule in problem.layer_rules:
+        local_coefficients(rule, error, data.y_columns)
 
 
 def _recorded(trajectory: Trajectory) -> dict[str, np.ndarray]:

@@ -1,42 +1,28 @@
-"""Architectures: what is wide, and how layers connect."""
+"""Convolutional networks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from ..errors import require, require_integer
-from .activations import Activation, Elementwise, as_activation
-
-
-@dataclass(frozen=True)
-class MLP:
-    """A fully connected network with `depth` hidden layers (design §1).
-
-    h¹ = W⁰x/√D, h^{ℓ+1} = W^ℓφ(h^ℓ)/√N, f = w·φ(h^L)/(γ₀N). With `residual`,
-    h^{ℓ+1} = h^ℓ + W^ℓφ(h^ℓ)/√N.
-    """
-
-    depth: int
-    activation: Activation = "tanh"  # type: ignore[assignment]
-    residual: bool = False
-
-    def __init__(self, depth: int, activation: str | Activation | Elementwise = "tanh", residual: bool = False):
-        require_integer("depth", depth, 1)
-        require(isinstance(residual, bool), "residual", residual, "True or False")
-        object.__setattr__(self, "depth", depth)
-        object.__setattr__(self, "activation", as_activation(activation))
-        object.__setattr__(self, "residual", residual)
+from ...errors import require, require_integer
+from ..activations import Activation, Elementwise, as_activation
+from .layout import Layout
+from .network import Network
+from .wiring import Wiring, feed_forward
 
 
 @dataclass(frozen=True)
-class CNN:
+class CNN(Network):
     """A convolutional network with `depth` hidden layers of infinitely many channels (App. C.2).
 
     Inputs are (P, positions, channels) or (P, height, width, channels). The first layer is
     divided by √channels, later ones by √N, none by the filter size; stride is 1.
 
     Args:
+        depth: L, the number of hidden layers.
         filter: odd width k of the filter, the same in each spatial direction.
+        activation: φ, as for `MLP`.
         padding: "circular" or "zero".
         readout: "position" has one weight per channel and position,
             f = Σ_{i,a} w_{i,a} φ(h_{i,a})/(γ₀N); "pool" averages φ over positions first.
@@ -47,6 +33,7 @@ class CNN:
     activation: Activation = "tanh"  # type: ignore[assignment]
     padding: str = "circular"
     readout: str = "position"
+    takes: ClassVar[str] = "(P, positions, channels) or (P, height, width, channels) for a CNN"
 
     def __init__(
         self,
@@ -65,6 +52,9 @@ class CNN:
             object.__setattr__(self, name, value)
         object.__setattr__(self, "activation", as_activation(activation))
 
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) in (3, 4)
 
-Network = MLP | CNN
-NETWORKS = {"mlp": MLP, "cnn": CNN}
+    def wiring(self, shape: tuple[int, ...]) -> Wiring:
+        layout = Layout(shape[1:-1], self.filter // 2, self.padding == "circular", self.readout == "pool")
+        return feed_forward(self.depth, layout)

@@ -1,0 +1,262 @@
+"""Runs of the training program: compiled loops over steps that can be stopped and continued, with buffers that grow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..errors import DivergenceError, TooFewSamplesError
+from ..numerics.memory import bytes_of, check_memory
+from ..observables import Fields, Moment, Observable
+from ..observables.kernels import whole_fields
+from .capacity import Demand, demand_of, enlarge, first_capacity, grown, has_room, ranks
+from .interpretation import Interpretation, initialise
+from .program import step
+from .state import Inputs, Spec, State
+
+TIMES_BUCKET = 64
+SMALLER = "lower width, samples or steps, or record less often (every=)"
+SECONDS_PER_CALL = 0.5  # long enough to hide the call, short enough for progress and Ctrl-C
+
+Report = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What is kept of a run: `wanted` observables every `every` steps, and some neurons."""
+
+    wanted: tuple[Observable, ...]
+    every: int
+    neurons: int
+    fields_every: int = 0  # whole fields φ, g, g̃ as well, every so many steps; 0 is never
+
+    def steps(self, last: int) -> np.ndarray:
+        """The recorded ones of steps 0 … `last`."""
+        return np.arange(0, last + 1, self.every)
+
+    def measure(self, spec: Spec, inputs: Inputs, fields: Fields) -> dict[str, Array]:
+        """The values of one step, by name."""
+        moment = self.moment(spec, inputs, fields)
+        values = {one.name: one.measure(moment) for one in self.wanted if one.measure is not None}
+        f = fields.f
+        return {"f": f[:, 0] if f.shape[1] == 1 else f} | values
+
+    def moment(self, spec: Spec, inputs: Inputs, fields: Fields) -> Moment:
+        return Moment(fields, inputs.x, spec.points, spec.wiring, self.neurons)
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One network or replicate on its way: its state after `done` steps, in the buffers of `kind`, and its records."""
+
+    kind: Interpretation
+    state: State
+    records: dict[str, Array]
+    done: int = 0
+    chunk: int = 1
+    rank: int = 0
+    directions: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out: raw arrays with a leading axis over networks, and how it went."""
+
+    arrays: dict[str, np.ndarray]
+    info: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything that describes a run.
+
+    Attributes:
+        spec, inputs: what is trained.
+        kind: at which width.
+        recording: what is kept.
+        steps: how long.
+        keys: random keys, one per network.
+        quasi: (networks, populations, d, N) quasi-random normals, or None.
+        report: called with steps done, steps in all and a message.
+        finish: turns a network's last state and records into what is kept of it.
+    """
+
+    spec: Spec
+    inputs: Inputs
+    kind: Interpretation
+    recording: Recording
+    steps: int
+    keys: Array
+    quasi: np.ndarray | None = None
+    report: Report = lambda done, total, message: None
+    finish: Callable[[State, dict[str, np.ndarray]], dict[str, np.ndarray]] = lambda state, records: records
+
+    @property
+    def total(self) -> int:
+        """Steps of one network; the last one only measures."""
+        return self.steps + 1
+
+    @property
+    def demand(self) -> Demand:
+        return demand_of(self.spec, self.inputs.x.shape[1] // self.spec.wiring.layout.positions)
+
+    def start(self, number: int) -> Leg:
+        """Network `number` before its first step."""
+        kind = first_capacity(self.kind, self.spec, self.demand, self.inputs.x.shape[-1])
+        quasi = self._quasi(number)
+        shapes = jax.eval_shape(lambda *arrays: arrays, self.inputs, self.keys[number], quasi)
+        leaves, tree = jax.tree.flatten(shapes)
+        room, size = _room(self.spec, kind, self.recording, self.steps, tuple(leaves), tree)
+        check_memory(size, f"a run of width {kind.width}", SMALLER)
+        state = _start(self.spec, kind, self.inputs, self.keys[number], quasi)
+        return Leg(kind, state, {name: jnp.zeros(s.shape, s.dtype) for name, s in room.items()})
+
+    def _quasi(self, number: int) -> Array:
+        if self.quasi is None:
+            return jnp.zeros((self.spec.populations, 0, self.kind.width), self.kind.dtype)
+        return jnp.asarray(self.quasi[number])
+
+    def advance(self, leg: Leg) -> Leg:
+        """One chunk of steps, shorter where buffers are full: they grow before the next one."""
+        until, began = min(leg.done + leg.chunk, self.total), time.perf_counter()
+        state, records, status = _advance(
+            self.spec, self.recording, self.demand, self.inputs, leg.state, leg.records, jnp.asarray(until)
+        )
+        reached, finite, (rank, prepared, drawn) = jax.device_get(status)
+        kind, reached = leg.kind, int(reached)
+        if kind.kind == "mean_field":
+            # First: where Gaussians are prepared beyond S dimensions, numbers stop being finite for that reason.
+            self._check_particles(int(prepared) if prepared > kind.width else int(drawn))
+        self._check_finite(reached, bool(finite))
+        if reached < until:
+            kind = grown(kind, int(rank), int(prepared), self.demand)
+            what = f"a run of width {kind.width} at rank {rank}"
+            check_memory(2 * bytes_of(state), what, SMALLER + ", or raise tolerance")
+            state = enlarge(state, kind)
+        seconds, steps = max(time.perf_counter() - began, 1e-9), max(reached - leg.done, 1)
+        chunk = max(1, min(4 * leg.chunk, int(SECONDS_PER_CALL * steps / seconds)))
+        return replace(
+            leg, kind=kind, state=state, records=records, done=reached, chunk=chunk, rank=int(rank),
+            directions=int(drawn),
+        )  # fmt: skip
+
+    def legs(self, number: int) -> Iterator[Leg]:
+        """Network `number`, chunk by chunk, from its start to its end."""
+        leg = self.start(number)
+        while leg.done < self.total:
+            leg = self.advance(leg)
+            yield leg
+
+    def records_of(self, leg: Leg) -> dict[str, np.ndarray]:
+        """What is kept of a network that has come to its end."""
+        times, untimed = len(self.recording.steps(self.steps)), {"h_final", "fields"}
+        arrays = {name: np.asarray(value) for name, value in leg.records.items()}
+        return self.finish(leg.state, {n: a if n in untimed else a[:times] for n, a in arrays.items()})
+
+    def to_the_end(self) -> Outcome:
+        """Train every network, one after another: one network in memory, one compilation for all."""
+        kept, rank, directions = [], 0, 0
+        for number in range(len(self.keys)):
+            for leg in self.legs(number):
+                done = number * self.total + leg.done
+                what = f"{self.kind.kind}, width {self.kind.width}, {len(self.keys)} runs"
+                self.report(done, len(self.keys) * self.total, what)
+            kept.append(self.records_of(leg))
+            rank, directions = max(rank, leg.rank), max(directions, leg.directions)
+            del leg  # before the next network is made
+        arrays = {name: np.stack([records[name] for records in kept]) for name in kept[0]}
+        info: dict[str, Any] = {"width": self.kind.width, "seeds": len(self.keys), "engine": self.kind.kind}
+        if self.kind.kind != "dense":
+            info |= {"rank": rank, "tolerance": float(self.inputs.tolerance)}
+        if self.kind.kind == "mean_field":
+            info |= {"directions": directions}
+        return Outcome(arrays, info)
+
+    def _check_finite(self, reached: int, finite: bool) -> None:
+        if not finite:
+            numbers = f"dt {float(self.inputs.dt):g}, richness {float(self.inputs.richness):g}"
+            raise DivergenceError(f"the run diverged at step {reached - 1} ({numbers}); lower dt, or lower richness")
+
+    def _check_particles(self, directions: int) -> None:
+        if directions > self.kind.width // 2:
+            raise TooFewSamplesError(
+                f"a layer has {directions} Gaussian directions for {self.kind.width} particles; raise samples to "
+                f"{4 * directions} or more, or raise tolerance (now {float(self.inputs.tolerance):g})"
+            )
+
+
+@partial(jax.jit, static_argnames=("spec", "kind"))
+def _start(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, quasi: Array) -> State:
+    return initialise(spec, kind, inputs, key, quasi)
+
+
+@partial(jax.jit, static_argnames=("spec", "recording", "demand"), donate_argnums=(4, 5))
+def _advance(
+    spec: Spec, recording: Recording, demand: Demand, inputs: Inputs, state: State, records: dict[str, Array],
+    until: Array,
+) -> tuple[State, dict[str, Array], tuple[Array, Array, tuple[Array, Array, Array]]]:  # fmt: skip
+    """As far as `until`, or to where buffers are full or numbers are not finite; with step, finite and ranks."""
+
+    def go_on(carry) -> Array:
+        state, _, finite = carry
+        return (state.step < until) & finite & has_room(state, demand)
+
+    def one(carry):
+        state, kept, _ = carry
+        now = state.step
+        state, fields = step(spec, inputs, state)
+
+        def write(kept: dict[str, Array]) -> dict[str, Array]:
+            values = recording.measure(spec, inputs, fields)
+            return kept | {name: kept[name].at[now // recording.every].set(value) for name, value in values.items()}
+
+        kept = (
+            write(kept) if recording.every == 1 else jax.lax.cond(now % recording.every == 0, write, lambda k: k, kept)
+        )
+        if recording.fields_every:
+            outside = len(kept["fields"])  # a slot that does not exist is not written
+            slot = jnp.where(now % recording.fields_every == 0, now // recording.fields_every, outside)
+            whole = whole_fields(recording.moment(spec, inputs, fields))
+            kept = kept | {"fields": kept["fields"].at[slot].set(whole, mode="drop")}
+        finite = jnp.isfinite(jnp.sum(fields.f) + sum(jnp.sum(phi**2) for phi in fields.phi))
+        return state, kept | {"h_final": _last(spec, recording, fields)}, finite
+
+    state, records, finite = jax.lax.while_loop(go_on, one, (state, records, jnp.asarray(True)))
+    return state, records, (state.step, finite, ranks(state))
+
+
+def _last(spec: Spec, recording: Recording, fields: Fields) -> Array:
+    """Preactivations of some neurons at the last stage of every population, (L, P, neurons)."""
+    last = {stage.population: h for stage, h in zip(spec.wiring.stages, fields.h, strict=True)}
+    return jnp.stack([last[p][: spec.points, 0, : recording.neurons] for p in range(spec.populations)])
+
+
+@lru_cache(maxsize=64)
+def _room(
+    spec: Spec, kind: Interpretation, recording: Recording, steps: int, leaves: tuple[jax.ShapeDtypeStruct, ...],
+    tree: Any,
+) -> tuple[dict[str, jax.ShapeDtypeStruct], int]:  # fmt: skip
+    """Shapes of everything that will be recorded, and bytes of that and of a network, from shapes of `_start`'s arrays.
+
+    Remembered, because the program is traced for it, which takes longer than a short run.
+    """
+    inputs, key, quasi = jax.tree.unflatten(tree, leaves)
+    state = jax.eval_shape(partial(_start, spec, kind), inputs, key, quasi)
+    _, fields = jax.eval_shape(partial(step, spec), inputs, state)
+    shapes = jax.eval_shape(partial(recording.measure, spec), inputs, fields)
+    # In buckets, so that runs of other lengths need no other compilation.
+    times = -(-len(recording.steps(steps)) // TIMES_BUCKET) * TIMES_BUCKET
+    kept = {name: jax.ShapeDtypeStruct((times, *s.shape), s.dtype) for name, s in shapes.items()}
+    if recording.fields_every:
+        whole = jax.eval_shape(lambda i, f: whole_fields(recording.moment(spec, i, f)), inputs, fields)
+        kept["fields"] = jax.ShapeDtypeStruct((steps // recording.fields_every + 1, *whole.shape), whole.dtype)
+    kept["h_final"] = jax.eval_shape(partial(_last, spec, recording), fields)
+    return kept, bytes_of(state) + bytes_of(kept)

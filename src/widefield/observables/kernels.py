@@ -1,0 +1,131 @@
+"""Kernels and single neurons of one step, from its fields. Cost O(N·P²) per layer and kernel."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+from .moment import Moment
+
+
+def gram(a: Array, b: Array) -> Array:
+    """⟨a b⟩ over neurons, the last axis: (i…, N), (j…, N) to (i…, j…)."""
+    width = a.shape[-1]
+    flat = a.reshape(-1, width) @ b.reshape(-1, width).T / width
+    return flat.reshape(*a.shape[:-1], *b.shape[:-1])
+
+
+def phi(moment: Moment) -> Array:
+    """Φ, the mean over equal positions, (L, P, P[, frames, frames])."""
+    positions = moment.wiring.layout.positions
+    grams = [_trace(gram(p, p)) / positions for p in _layers_of_phi(moment)]  # (P, F, P, F)
+    return _frames_last(jnp.stack(grams).transpose(0, 1, 3, 2, 4))
+
+
+def phi_positions(moment: Moment) -> Array:
+    """Φ between positions of a feed-forward network, (L, P, P, positions, positions)."""
+    return jnp.stack([gram(p, p).transpose(0, 2, 1, 3) for p in _training(moment, moment.fields.phi)])
+
+
+def g(moment: Moment) -> Array:
+    return _gradient_kernel(moment, moment.true_gradients, moment.true_gradients)
+
+
+def g_tilde(moment: Moment) -> Array:
+    return _gradient_kernel(moment, moment.true_gradients, moment.fields.g_tilde)
+
+
+def g_tilde_tilde(moment: Moment) -> Array:
+    return _gradient_kernel(moment, moment.fields.g_tilde, moment.fields.g_tilde)
+
+
+def g_tilde_positions(moment: Moment) -> Array:
+    """G̃ between positions of a feed-forward network, (L, P, P, positions, positions, C, C)."""
+    pairs = zip(moment.true_gradients, moment.fields.g_tilde, strict=True)
+    return jnp.stack([gram(a, b).transpose(0, 3, 2, 5, 1, 4) for a, b in pairs])
+
+
+def entk(moment: Moment) -> Array:
+    """K = Σ ⟨g g̃⟩ ∘ (features below) over all weights, positions and stages that share weights, (P, P, C, C)."""
+    fields, wiring, points = moment.fields, moment.wiring, moment.points
+    rows, width = points * wiring.layout.positions, fields.phi[0].shape[-1]
+    kernel = jnp.zeros((), fields.f.dtype)
+    used: dict[int | None, list[tuple[int, Array]]] = {}
+    for k, stage in enumerate(wiring.stages):
+        if stage.input is not None:
+            used.setdefault(None, []).append((k, moment.x[stage.input][:rows]))
+        if stage.matrix is not None:
+            below = fields.rows[k]
+            assert below is not None
+            used.setdefault(stage.matrix, []).append((k, below[:rows] / jnp.sqrt(width)))
+    for stages in used.values():
+        for k, left in stages:
+            for m, right in stages:
+                gains = wiring.stages[k].gain * wiring.stages[m].gain
+                mixed = gram(moment.true_gradients[k], fields.g_tilde[m])
+                features = (left @ right.T).reshape(points, -1, points, wiring.layout.positions)
+                kernel = kernel + gains * jnp.einsum("mcandb,manb->mncd", mixed, features)
+    return kernel + _readout_kernel(moment)
+
+
+def _readout_kernel(moment: Moment) -> Array:
+    """The readout's part of K: features that are read, for equal outputs, (P, P, C·reads, C·reads)."""
+    wiring = moment.wiring
+    read = [k for k, stage in enumerate(wiring.stages) if stage.read is not None]
+    seen = [wiring.layout.pool(moment.fields.phi[k][: moment.points]) for k in read]
+    top = jnp.stack([jnp.stack([_trace(gram(a, b)) for b in seen]) for a in seen])  # (R, R, P, P)
+    reads, outputs = len(read), moment.fields.f.shape[-1]
+    full = jnp.einsum("rsmn,cd->mnrcsd", top, jnp.eye(outputs, dtype=top.dtype))
+    return full.reshape(*full.shape[:2], reads * outputs, reads * outputs)
+
+
+def h_particles(moment: Moment) -> Array:
+    return _single_neurons(moment, [h[:, None] for h in _training(moment, moment.fields.h)])
+
+
+def z_particles(moment: Moment) -> Array:
+    return _single_neurons(moment, moment.pre_gradients)
+
+
+def g_tilde_particles(moment: Moment) -> Array:
+    return _single_neurons(moment, moment.fields.g_tilde)
+
+
+def whole_fields(moment: Moment) -> Array:
+    """φ, g and g̃ of the training points in every neuron at the first output and position, (3, L, P, N)."""
+    first = [p[:, 0] for p in _training(moment, moment.fields.phi)]
+    gradients = ([v[:, 0, 0] for v in values] for values in (moment.true_gradients, moment.fields.g_tilde))
+    return jnp.stack([jnp.stack(first), *(jnp.stack(values) for values in gradients)])
+
+
+def _training(moment: Moment, values: list[Array]) -> list[Array]:
+    return [value[: moment.points] for value in values]
+
+
+def _layers_of_phi(moment: Moment) -> list[Array]:
+    return moment.by_layer(_training(moment, moment.fields.phi))
+
+
+def _gradient_kernel(moment: Moment, left: list[Array], right: list[Array]) -> Array:
+    """⟨left right⟩ summed over equal positions, (L, P, P[, frames, frames], C, C)."""
+    pairs = zip(moment.by_layer(left), moment.by_layer(right), strict=True)
+    grams = jnp.stack([_trace(gram(a, b)) for a, b in pairs])  # (L, P, F, C, P, F, C)
+    return _frames_last(grams.transpose(0, 1, 4, 2, 5, 3, 6))
+
+
+def _frames_last(kernel: Array) -> Array:
+    """(L, P, P, F, F, …) without the axes of frames where there is one."""
+    return kernel.reshape(*kernel.shape[:3], *kernel.shape[5:]) if kernel.shape[3] == 1 else kernel
+
+
+def _single_neurons(moment: Moment, values: list[Array]) -> Array:
+    """The first neurons at the first output and position, (L, P[, frames], neurons)."""
+    layers = moment.by_layer([value[:, 0, 0, : moment.neurons] for value in values])
+    stacked = jnp.stack(layers)
+    return stacked[:, :, 0] if stacked.shape[2] == 1 else stacked
+
+
+def _trace(grams: Array) -> Array:
+    """Sum over equal positions: (…, a, …, b) to (…, …), positions being the last axis of each half."""
+    half = grams.ndim // 2
+    return jnp.trace(grams, axis1=half - 1, axis2=grams.ndim - 1)

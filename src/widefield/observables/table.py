@@ -1,0 +1,131 @@
+"""The table of observables: one entry each, with its dimensions, its meaning and how it is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import InputError, require
+from ..problem.problem import Problem
+from . import kernels
+from .observable import Observable
+
+_KERNEL = ("time", "layer", "sample", "sample_")
+_FRAMES = ("frame", "frame_")
+_OUTPUTS = ("output", "output_")
+_TWO_TIME = ("layer", "step", "step_", "sample", "sample_")
+_RESPONSE = ("inner_layer", "step", "step_", "sample", "sample_")
+_NEURON = ("time", "layer", "sample", "frame", "neuron")
+
+
+def _kernel(name: str, meaning: str, gradients: bool = True) -> Observable:
+    dims = _KERNEL + _FRAMES + (_OUTPUTS if gradients else ())
+    return Observable(name, getattr(kernels, name), dims, meaning, gradients)
+
+
+def _neuron(name: str, meaning: str, gradients: bool = True) -> Observable:
+    return Observable(name, getattr(kernels, name), _NEURON, meaning, gradients, draws=True)
+
+
+OBSERVABLES: dict[str, Observable] = {
+    entry.name: entry
+    for entry in (
+        # Kernels, recorded by default.
+        Observable(
+            "entk", kernels.entk, ("time", "sample", "sample_", *_OUTPUTS),
+            "effective neural tangent kernel K; row: true gradient, column: pseudo-gradient",
+        ),
+        _kernel("phi", "feature kernel ⟨φφ⟩", gradients=False),
+        _kernel("g", "gradient kernel ⟨gg⟩"),
+        _kernel("g_tilde", "gradient/pseudo-gradient kernel ⟨g g̃⟩"),
+        _kernel("g_tilde_tilde", "pseudo-gradient kernel ⟨g̃g̃⟩"),
+        # On request.
+        Observable(
+            "phi_positions", kernels.phi_positions, (*_KERNEL, "position", "position_"),
+            "feature kernel ⟨φφ⟩ between positions of a CNN", gradients=False,
+        ),
+        Observable(
+            "g_tilde_positions", kernels.g_tilde_positions, (*_KERNEL, "position", "position_", *_OUTPUTS),
+            "gradient/pseudo-gradient kernel ⟨g g̃⟩ between positions of a CNN",
+        ),
+        _neuron("h_particles", "preactivations h of some neurons", gradients=False),
+        _neuron("z_particles", "pre-gradient fields z of some neurons"),
+        _neuron("g_tilde_particles", "pseudo-gradients g̃ of some neurons"),
+        # Always there: f is recorded by every run, the rest follows from what was recorded.
+        Observable("f", None, ("time", "sample", "frame", "output"), "network output"),
+        Observable("delta", None, ("time", "sample", "frame", "output"), "error signal, −∂loss/∂f"),
+        Observable("loss", None, ("time",), "loss, summed over training points"),
+        Observable("accuracy", None, ("time",), "fraction of training points classified rightly"),
+        Observable("f_test", None, ("time", "test_sample", "frame", "output"), "network output on test points"),
+        Observable("test_loss", None, ("time",), "loss, summed over test points"),
+        Observable("test_accuracy", None, ("time",), "fraction of test points classified rightly"),
+        Observable("entk_alignment", None, ("time",), "cosine similarity of K with yyᵀ"),
+        Observable("phi_alignment", None, ("time", "layer"), "cosine similarity of Φ with yyᵀ"),
+        Observable("gradient_cosine", None, ("time", "layer"),
+                   "cosine of gradient and pseudo-gradient, mean over points"),
+        Observable("h_final", None, ("layer", "sample", "neuron"), "last preactivations of some neurons", draws=True),
+        # Two-time objects; `step` and `step_` count training steps.
+        Observable("phi_two_time", None, _TWO_TIME, "feature kernel ⟨φ(t)φ(s)⟩"),
+        Observable("g_two_time", None, _TWO_TIME, "gradient kernel ⟨g(t)g(s)⟩"),
+        Observable("g_tilde_two_time", None, _TWO_TIME, "gradient/pseudo-gradient kernel ⟨g(t)g̃(s)⟩"),
+        Observable("g_tilde_tilde_two_time", None, _TWO_TIME, "pseudo-gradient kernel ⟨g̃(t)g̃(s)⟩"),
+        Observable("response_a", None, _RESPONSE, "response A = ⟨∂φ(h)/∂r⟩"),
+        Observable("response_b", None, _RESPONSE, "response B = ⟨∂g/∂u⟩"),
+        Observable("response_c", None, _RESPONSE, "response C = ⟨∂φ(h)/∂v⟩"),
+        Observable("response_d", None, _RESPONSE, "response D = ⟨∂g̃/∂u⟩"),
+    )
+}  # fmt: skip
+DEFAULT_KERNELS = ("entk", "phi", "g", "g_tilde", "g_tilde_tilde")
+MEASURED = tuple(name for name, entry in OBSERVABLES.items() if entry.measure is not None)
+
+
+def look_up(name: str) -> Observable:
+    """The entry of the table, or one that knows nothing but its name."""
+    return OBSERVABLES.get(name) or Observable(name)
+
+
+def as_observables(record: Any) -> tuple[Observable, ...]:
+    """Turn what a user wants recorded (names, observables, functions of a `Moment`) into observables."""
+    entries = [record] if isinstance(record, (str, Observable)) or callable(record) else record
+    allowed = f"names from {', '.join(MEASURED)}, or functions of the fields"
+    require(isinstance(entries, (Sequence, set, frozenset)), "record", record, allowed)
+    found = tuple(_as_observable(entry, allowed) for entry in entries)
+    names = [one.name for one in found]
+    for name in names:
+        require(names.count(name) == 1, "record", names, "different names")
+    return found
+
+
+def _as_observable(entry: str | Observable | Callable[..., Any], allowed: str) -> Observable:
+    if isinstance(entry, str):
+        require(entry in MEASURED, "record", entry, allowed)
+        return OBSERVABLES[entry]
+    if isinstance(entry, Observable):
+        require(entry.measure is not None, "record", entry.name, "observables with a `measure`")
+    elif callable(entry):
+        entry = Observable(getattr(entry, "__name__", type(entry).__name__), entry)
+    else:
+        raise InputError(f"record has {entry!r}; allowed: {allowed}")
+    known = entry.name in OBSERVABLES and OBSERVABLES[entry.name] is not entry
+    require(not known, "record", entry.name, "a name of its own: this one is taken")
+    return entry
+
+
+def dims_of(observable: Observable, problem: Problem, axes: int | None = None) -> tuple[str, ...]:
+    """Dimensions in a result of `problem`: outputs and frames only where there are several.
+
+    `axes` is the number of axes of the value, for an observable that names no dimensions.
+    """
+    if observable.dims is None:
+        assert axes is not None
+        return ("time", *(f"{observable.name}_dim_{k}" for k in range(axes - 1)))
+    wiring = problem.wiring
+    outputs = problem.data.outputs > 1
+    frames = wiring.reads > 1 if observable.name in ("f", "delta", "f_test") else not wiring.feed_forward
+    absent = {"output", "output_"} if not outputs else set()
+    absent |= {"frame", "frame_"} if not frames else set()
+    return tuple(dim for dim in observable.dims if dim not in absent)
+
+
+def long_name(observable: Observable) -> str:
+    return observable.meaning or observable.name.replace("_", " ")

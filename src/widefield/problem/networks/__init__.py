@@ -1,0 +1,10 @@
+"""Architectures. `NETWORKS` is the table of all of them, by the name a TOML file uses."""
+
+from .cnn import CNN
+from .mlp import MLP
+from .network import Network
+from .wiring import Stage, Wiring
+
+NETWORKS: dict[str, type[Network]] = {"mlp": MLP, "cnn": CNN}
+
+__all__ = ["CNN", "MLP", "NETWORKS", "Network", "Stage", "Wiring"]
