@@ -75,6 +75,7 @@ def simulate(
         steps=recording.steps(problem.training.steps),
         seed=seed,
         info=outcome.info,
+        observables=recording.wanted,
     )
 
 

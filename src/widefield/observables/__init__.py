@@ -2,7 +2,7 @@
 
 from .moment import Fields, Moment
 from .observable import Observable
-from .table import DEFAULT_KERNELS, OBSERVABLES, as_observables, dims_of, long_name, look_up
+from .table import DEFAULT_KERNELS, OBSERVABLES, as_observables, dims_in, long_name, look_up
 
 __all__ = [
     "DEFAULT_KERNELS",
@@ -11,7 +11,7 @@ __all__ = [
     "Moment",
     "Observable",
     "as_observables",
-    "dims_of",
+    "dims_in",
     "long_name",
     "look_up",
 ]

@@ -111,20 +111,16 @@ def _as_observable(entry: str | Observable | Callable[..., Any], allowed: str) -
     return entry
 
 
-def dims_of(observable: Observable, problem: Problem, axes: int | None = None) -> tuple[str, ...]:
-    """Dimensions in a result of `problem`: outputs and frames only where there are several.
+def dims_in(observable: Observable, problem: Problem, axes: int = 1) -> tuple[str, ...]:
+    """Dimensions for `problem`: frames only where there are several, outputs always.
 
     `axes` is the number of axes of the value, for an observable that names no dimensions.
     """
     if observable.dims is None:
-        assert axes is not None
         return ("time", *(f"{observable.name}_dim_{k}" for k in range(axes - 1)))
     wiring = problem.wiring
-    outputs = problem.data.outputs > 1
     frames = wiring.reads > 1 if observable.name in ("f", "delta", "f_test") else not wiring.feed_forward
-    absent = {"output", "output_"} if not outputs else set()
-    absent |= {"frame", "frame_"} if not frames else set()
-    return tuple(dim for dim in observable.dims if dim not in absent)
+    return tuple(dim for dim in observable.dims if frames or dim not in ("frame", "frame_"))
 
 
 def long_name(observable: Observable) -> str:

@@ -23,8 +23,8 @@ def label_arrays(problem: Problem, arrays: Mapping[str, ArrayLike], steps: Array
     require(len(arrays) > 0, "arrays", "empty", f"one or more of {', '.join(NAMES)}")
     kept = np.arange(problem.training.steps + 1) if steps is None else _check_steps(steps)
     sizes = _sizes(problem, len(kept))
-    found = {name: _check_array(name, value, problem.data.outputs, sizes) for name, value in arrays.items()}
-    several = {name: value.ndim > len(dims_of(name, problem.data.outputs)) for name, value in found.items()}
+    found = {name: _check_array(name, value, problem, sizes) for name, value in arrays.items()}
+    several = {name: value.ndim > len(dims_of(name, problem)) for name, value in found.items()}
     if len(set(several.values())) > 1:
         with_axis, without = (", ".join(n for n, s in several.items() if s is wanted) for wanted in (True, False))
         raise InputError(
@@ -35,18 +35,16 @@ def label_arrays(problem: Problem, arrays: Mapping[str, ArrayLike], steps: Array
     counts = {name: len(value) for name, value in found.items()}
     require(len(set(counts.values())) == 1, "arrays", f"of {counts} networks", "the same number in all of them")
     # Output axes, which results drop where there is one output, are there while loss and alignments are computed.
-    full = {
-        name: value.reshape(len(value), *_lengths(name, value, problem.data.outputs)) for name, value in found.items()
-    }
+    full = {name: value.reshape(len(value), *_lengths(name, value, problem)) for name, value in found.items()}
     return make_result(
         problem, METHOD, complete(problem, full), steps=kept, info={"seeds": next(iter(counts.values()))}
     )
 
 
-def _lengths(name: str, value: np.ndarray, outputs: int) -> list[int]:
+def _lengths(name: str, value: np.ndarray, problem: Problem) -> list[int]:
     """Lengths of all dimensions of the table, those of a single output included, for `value` (runs, …)."""
-    known = dict(zip(dims_of(name, outputs), value.shape[1:], strict=True))
-    return [known.get(dim, 1) for dim in full_dims(name)]
+    known = dict(zip(dims_of(name, problem), value.shape[1:], strict=True))
+    return [known.get(dim, 1) for dim in full_dims(name, problem)]
 
 
 def _sizes(problem: Problem, times: int) -> dict[str, int]:
@@ -74,14 +72,14 @@ def _check_steps(steps: ArrayLike) -> np.ndarray:
     return found
 
 
-def _check_array(name: str, value: ArrayLike, outputs: int, sizes: dict[str, int]) -> np.ndarray:
+def _check_array(name: str, value: ArrayLike, problem: Problem, sizes: dict[str, int]) -> np.ndarray:
     """`value` as float64, of the dimensions of variable `name` with or without an axis over networks in front."""
     require(name in NAMES, "arrays", f"{{{name!r}: …}}", f"names from {', '.join(NAMES)}")
     if np.ma.isMaskedArray(value):
         raise InputError(f"{name} is a masked array; allowed: an array of finite numbers")
     array = np.asarray(value)
     require(array.dtype.kind in "fiub", name, f"of type {array.dtype}", "an array of real numbers")
-    dims = dims_of(name, outputs)
+    dims = dims_of(name, problem)
     shape = array.shape if array.ndim == len(dims) else array.shape[1:]
     fits = len(shape) == len(dims) and all(sizes.get(d, n) == n > 0 for d, n in zip(dims, shape, strict=True))
     if not fits or 0 in array.shape:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from ..errors import require
+from ..observables import Observable, look_up
 from ..problem.problem import Problem
 from .labels import label
 from .replicates import SEED, moments_in, over_seeds, with_seeds
@@ -128,6 +129,7 @@ def make_result(
     seed: int | None = None,
     info: Mapping[str, Any] | None = None,
     coordinates: Mapping[str, np.ndarray] | None = None,
+    observables: Iterable[Observable] = (),
 ) -> Result:
     """Label raw arrays, without copying them.
 
@@ -137,10 +139,15 @@ def make_result(
         exact: variables without sampling error, and without that axis.
         steps: the training steps at which time-dependent variables were recorded.
         coordinates: further coordinates, e.g. {"step": …} of two-time objects.
+        observables: what describes variables that are not in the table.
     """
-    outputs = problem.data.outputs
-    variables = {name: label(name, value, outputs, (SEED,)) for name, value in (replicates or {}).items()}
-    variables |= {name: label(name, value, outputs) for name, value in (exact or {}).items()}
+    own = {one.name: one for one in observables}
+
+    def known(name: str) -> Observable:
+        return own.get(name) or look_up(name)
+
+    variables = {name: label(known(name), value, problem, (SEED,)) for name, value in (replicates or {}).items()}
+    variables |= {name: label(known(name), value, problem) for name, value in (exact or {}).items()}
     coords: dict[str, Any] = {
         "time": (
             "time",

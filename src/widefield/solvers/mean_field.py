@@ -112,7 +112,10 @@ def solve_mean_field(
     info = outcome.info | {"extrapolated": extrapolate, "precision": precision}
     steps = recording.steps(problem.training.steps)
     coordinates = two_time_coordinates(problem, two_time) if two_time else {}
-    return make_result(problem, "mean_field", arrays, steps=steps, seed=seed, info=info, coordinates=coordinates)
+    return make_result(
+        problem, "mean_field", arrays, steps=steps, seed=seed, info=info, coordinates=coordinates,
+        observables=recording.wanted,
+    )  # fmt: skip
 
 
 def two_time_coordinates(problem: Problem, every: int) -> dict[str, np.ndarray]:
