@@ -4,14 +4,34 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, one_line
 
+_trusted: ContextVar[bool] = ContextVar("trusted", default=True)
+
+
+@contextmanager
+def references_trusted(trust: bool) -> Iterator[None]:
+    """Without trust, nothing is imported: a reference is an error."""
+    token = _trusted.set(trust)
+    try:
+        yield
+    finally:
+        _trusted.reset(token)
+
 
 def load_reference(argument: str, reference: str) -> Any:
     """Import `module:name`; a module next to the working directory is found as well."""
+    if not _trusted.get():
+        raise InputError(
+            f"{argument} is {reference!r}, and importing it would run code that the file names; "
+            "if you trust the file, wf.load(path, trust=True) allows it"
+        )
     module_name, _, attribute = reference.partition(":")
     here = str(Path.cwd())
     added = here not in sys.path

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import xarray as xr
 
-from ..atomic import atomic_file
 from ..progress import Reporter
+from ..results.netcdf import ROOT, write_groups
 from ..results.result import Result
 from .study import Call
 
@@ -53,8 +53,7 @@ class Cache:
 
     def save(self, call: Call, dataset: xr.Dataset) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        with atomic_file(self.path(call)) as temporary:
-            dataset.to_netcdf(temporary, engine="h5netcdf")
+        write_groups(self.path(call), {ROOT: dataset})
 
 
 class Stopped(Exception):

@@ -12,7 +12,7 @@ from typing import Any
 
 import xarray as xr
 
-from ..atomic import atomic_file
+from ..atomic import write_file
 from .claims import Claim, Verdict
 from .measures import distance
 from .study import Study
@@ -56,8 +56,7 @@ def write_page(
         + "\n".join(body)
         + "\n</body>\n</html>\n"
     )
-    with atomic_file(path) as temporary:
-        temporary.write_text(html, encoding="utf-8")
+    write_file(path, html.encode())
 
 
 def _tally(claims: Sequence[tuple[Claim, Verdict]]) -> str:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import xarray as xr
 
-from ..atomic import atomic_file, check_writable
+from ..atomic import check_writable
 from ..errors import ResultFileError, require
 from ..progress import Progress, make_progress
+from ..results.netcdf import ROOT, write_groups
 from ..results.panels import save_picture
 from .cache import Cache, make_all
 from .claims import Claim, Verdict, evaluate
@@ -73,8 +74,7 @@ def _finish(study: Study, size: str, runs: dict[str, xr.Dataset], folder: Path) 
     """Data, then pictures."""
     data = study.gather(study.sizes[size], runs)
     data.attrs.update(figure=study.name, size=size, settings=json.dumps(study.settings(size)))
-    with atomic_file(folder / f"{study.name}.nc") as temporary:
-        data.to_netcdf(temporary, engine="h5netcdf")
+    write_groups(folder / f"{study.name}.nc", {ROOT: data})
     with look():
         picture = study.draw(data)
         for ending in ("png", "pdf"):

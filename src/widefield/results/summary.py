@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.toml import read_header
+from ..errors import printable
 from .result import Result
+from .stored import read_header
 
 # What the table shows: variable and label, the layer being added where there is one.
 _ROWS = (
@@ -48,22 +49,25 @@ def summarise_html(result: Result) -> str:
 
 def description(result: Result) -> list[tuple[str, str]]:
     """What was asked and how it was solved, as (name, value) pairs."""
-    header = read_header(result.dataset.attrs["problem"])
+    header = read_header(result.runs.attrs)
     network, rule, training = (dict(header[name]) for name in ("network", "rule", "training"))
-    depth = network.pop("depth")
-    layers = f"{depth} hidden layer{'s' if depth > 1 else ''}"
-    kind, activation = network.pop("kind").upper(), network.pop("activation")
-    steps, dt, loss = (training.pop(name) for name in ("steps", "dt", "loss"))
-    run = {**result.info, **({"seed": int(result.dataset.attrs["seed"])} if "seed" in result.dataset.attrs else {})}
+    depth = network.pop("depth", 1)
+    layers = f"{depth} hidden layer{'s' if depth != 1 else ''}"
+    kind, activation = str(network.pop("kind")).upper(), network.pop("activation", "")
+    steps, dt, loss = (training.pop(name, "?") for name in ("steps", "dt", "loss"))
+    run = {**result.info, **({"seed": int(result.runs.attrs["seed"])} if "seed" in result.runs.attrs else {})}
     pairs = [
         ("network", f"{kind}, {layers}, {activation}{_options(network, defaults=(False,))}"),
         ("rule", f"{rule.pop('name')}{_options(rule)}"),
         ("richness", _short(header["richness"])),
         ("data", _data(result)),
-        ("training", f"{steps} steps of {_short(dt)}, {loss} loss{_options(training, defaults=(0, 'euler'))}"),
+        (
+            "training",
+            f"{steps} steps of {_short(dt)}, {loss} loss{_options(training, defaults=(0, 'euler', 'random'))}",
+        ),
         ("run", ", ".join(f"{name} {_short(value)}" for name, value in run.items() if _is_scalar(value))),
     ]
-    return [(name, value) for name, value in pairs if value]
+    return [(name, printable(value)) for name, value in pairs if value]
 
 
 def progress_rows(result: Result) -> list[tuple[str, str, str]]:
