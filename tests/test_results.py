@@ -7,10 +7,10 @@ from matplotlib.figure import Figure
 
 import widefield as wf
 from widefield.errors import InputError
+from widefield.results.estimate import Estimate
 from widefield.results.overview import Pair, overview_curves, overview_kernels
 from widefield.results.panels import final_kernel, save_picture
 from widefield.results.result import Result, make_result
-from widefield.results.summary import with_error
 
 
 def several_outputs(problem):
@@ -64,7 +64,7 @@ def test_summary_of_a_result_that_holds_little(problem):
     ],
 )
 def test_numbers_are_shown_to_the_digit_their_error_allows(value, error, text):
-    assert with_error(value, error) == text
+    assert str(Estimate(value, error)) == text
 
 
 # Comparison

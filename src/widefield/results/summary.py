@@ -6,9 +6,8 @@ import html
 import textwrap
 from typing import Any
 
-import numpy as np
-
 from ..errors import printable
+from .estimate import Estimate
 from .result import Result
 from .stored import read_header
 
@@ -85,24 +84,16 @@ def progress_rows(result: Result) -> list[tuple[str, str, str]]:
 
 
 def _estimate(result: Result, name: str, index: dict[str, int], chosen: dict[str, Any]) -> str:
-    value = float(result[name].isel(index).sel(chosen))
-    if f"{name}_se" not in result:
-        return f"{value:.4g}"
-    error = float(result[f"{name}_se"].isel(index).sel(chosen))
-    return with_error(value, error)
+    value, error = (
+        float(result[variable].isel(index).sel(chosen)) if variable in result else float("nan")
+        for variable in (name, f"{name}_se")
+    )
+    return str(Estimate(value, error))
 
 
 def final_value(result: Result, name: str) -> str:
     """The last value of a time course, with its standard error if it has one."""
     return _estimate(result, name, {"time": -1}, {})
-
-
-def with_error(value: float, error: float) -> str:
-    """`value` to the digit that its standard error leaves meaningful, as in 0.0123 ± 0.0004."""
-    if not np.isfinite(error) or error <= 1e-12 * abs(value) or error == 0:
-        return f"{value:.4g}"
-    digits = max(0, -int(np.floor(np.log10(error))) + 1)
-    return f"{value:.{digits}f} ± {error:.{digits}f}" if digits <= 8 else f"{value:.4g} ± {error:.1g}"
 
 
 def _data(result: Result) -> str:
