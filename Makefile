@@ -4,18 +4,21 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST_PYTHON ?= python3.11
+OLDEST := $(VENV)-oldest
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint bench clean
+.PHONY: help demo test slow oldest lint bench clean
 
 help:
 	@echo "make demo    theory against networks for five learning rules, pictures in demo/"
 	@echo "make test    style, types and tests"
 	@echo "make slow    the long statistical tests"
+	@echo "make oldest  the tests with the oldest Python and the oldest packages that pyproject.toml allows, in $(OLDEST)"
 	@echo "make lint    style and types only"
 	@echo "make bench   the benchmarks, one after another"
-	@echo "make clean   remove what these commands made, except $(VENV)"
+	@echo "make clean   remove what these commands made, except $(VENV) and $(OLDEST)"
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -33,6 +36,14 @@ test: lint
 
 slow: $(INSTALLED)
 	@$(BIN)/python -m pytest -m slow -n 2
+
+# A folder of its own, made anew each time: an upgrade of a package must not hide that its bound is too low.
+oldest:
+	@$(OLDEST_PYTHON) -m venv --clear $(OLDEST)
+	@$(OLDEST)/bin/python .ci/oldest.py > $(OLDEST)/constraints.txt
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/constraints.txt \
+		--editable '.[test]'
+	@$(OLDEST)/bin/python -m pytest -m "not slow" -n 2
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

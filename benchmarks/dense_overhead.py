@@ -20,6 +20,8 @@ import numpy as np
 
 import widefield as wf
 
+jax.config.update("jax_enable_x64", True)  # the loop by hand computes in the precision of widefield
+
 POINTS, DIMENSION, DT, RICHNESS = 10, 20, 0.05, 1.0
 
 

@@ -27,6 +27,8 @@ import widefield as wf
 from widefield.errors import TooFewSamplesError
 from widefield.results.result import Result
 
+jax.config.update("jax_enable_x64", True)  # the rate of a product is that of the precision of widefield
+
 FOLDER = Path(__file__).resolve().parent.parent
 COLUMNS: tuple[str, ...] = ("problem", "method", "size", "error", "cpu", "seconds")
 GROUP = 8  # runs per call where errors are measured by many

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import settings
 
 import widefield as wf
 from widefield.results.result import Result, make_result
+
+# Public functions set their own precision (tests/test_neighbour.py). This is for tests that call what is inside.
+jax.config.update("jax_enable_x64", True)
 
 # The same examples in every run, as statistical tests have fixed keys.
 settings.register_profile("fixed", derandomize=True)

@@ -103,7 +103,7 @@ def test_solve_passes_on_what_was_given_and_names_the_file_itself(run, engines, 
     assert sorted(p.name for p in tmp_path.glob("*.nc")) == ["mine-networks.nc", "mine-theory.nc"]
 
 
-def test_a_rule_of_the_users_own(run, engines, problem, tmp_path):
+def test_a_rule_of_the_users_own_beside_the_file(run, engines, problem, tmp_path, monkeypatch):
     code = """
     from dataclasses import dataclass
     import widefield as wf
@@ -118,7 +118,9 @@ def test_a_rule_of_the_users_own(run, engines, problem, tmp_path):
     (tmp_path / "own_rules_of_test_cli.py").write_text(textwrap.dedent(code), encoding="utf-8")
     text = problem.to_toml().replace('name = "fa"\nrho = 0.5', 'name = "own_rules_of_test_cli:Own"')
     (tmp_path / "problem.toml").write_text(text, encoding="utf-8")
-    assert "own_rules_of_test_cli:Own" in run("simulate", "problem.toml", "-o", "out.nc").stdout
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert "own_rules_of_test_cli:Own" in run("simulate", "../problem.toml", "-o", "out.nc").stdout
     assert type(engines[0][0].rule).__name__ == "Own"
     assert wf.load("out.nc", trust=True).problem == engines[0][0]
 

@@ -11,21 +11,25 @@ from hypothesis import strategies as st
 
 from widefield.engine.low_rank import make_low_rank
 from widefield.engine.sources import Plain, make_matched
-from widefield.engine.wide_matrix import Ask
+from widefield.engine.wide_matrix import Ask, Rates
 
-WIDTH, POINTS, ROUNDS, CAPACITY = 96, 3, 4, 16
+WIDTH, POINTS, ROUNDS, CAPACITY = 96, 3, 4, 24
 
 
 forward = jax.jit(lambda matrix, rows, source, key: matrix.forward(rows, source, key))
-backward = jax.jit(
-    lambda matrix, rows, source, key: matrix.backward([Ask(rows, frozenset({"current", "initial"}))], source, key)
-)
+
+
+def ask_back(matrix, rows, source, key):
+    """What W(t) and W(0) answer."""
+    return matrix.backward([Ask(rows, {"current": 1.0}), Ask(rows, {"initial": 1.0})], source, key)
+
+
+backward = jax.jit(ask_back)
 
 
 def fresh_matrix():
-    return make_low_rank(
-        WIDTH, WIDTH, WIDTH, CAPACITY, "float64", 1e-6, frozenset(), 0.0, velocity=False, backward_only=False
-    )
+    room, nothing = (CAPACITY, CAPACITY), jnp.zeros(())
+    return make_low_rank(WIDTH, WIDTH, WIDTH, room, "float64", jnp.asarray(1e-6), frozenset(), nothing, velocity=False)
 
 
 def sources(kind: str, seed: int):
@@ -54,12 +58,12 @@ def test_what_is_learnt_is_the_sum_of_updates(kind, seed, decay):
         scale = decay**step
         assert np.allclose(answers - scale * initial, rows @ learnt.T, atol=1e-9)
         key = jax.random.fold_in(key, 1)
-        taught, inside, [answer] = backward(taught, back, inside, key)
-        still, still_inside, [unlearnt] = backward(still, back, still_inside, key)
-        assert np.allclose(answer["initial"], unlearnt["initial"], atol=1e-9)
-        assert np.allclose(answer["current"] - scale * answer["initial"], back @ learnt, atol=1e-9)
+        taught, inside, [current, initial] = backward(taught, back, inside, key)
+        still, still_inside, [_, unlearnt] = backward(still, back, still_inside, key)
+        assert np.allclose(initial, unlearnt, atol=1e-9)
+        assert np.allclose(current - scale * initial, back @ learnt, atol=1e-9)
         teaching = jnp.asarray(rng.standard_normal((POINTS, WIDTH)))
-        taught = taught.update(record, teaching, jnp.asarray(decay), jnp.asarray(0.0), jnp.asarray(0.0))
+        taught = taught.update(record, teaching, Rates(*(jnp.asarray(rate) for rate in (decay, 1.0, 0.0, 0.0))))
         learnt = decay * learnt + np.asarray(teaching).T @ np.asarray(rows) / WIDTH
     assert int(taught.forward_side.rank) == ROUNDS * POINTS
 

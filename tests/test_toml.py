@@ -2,6 +2,7 @@ import sys
 import textwrap
 import tomllib
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ import widefield as wf
 from widefield.errors import InputError, ResultFileError
 from widefield.problem.activations import Activation
 from widefield.problem.toml import split_header
+from widefield.rules import Site
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -138,6 +140,85 @@ def test_a_rule_in_a_file_next_to_the_user_is_found(tmp_path, monkeypatch):
     assert wf.Problem.from_toml(problem.to_toml()) == problem
     with pytest.raises(InputError, match=r"rule\.rho.*scale"):
         wf.Problem.from_toml(_text(rule='name = "my_rules_of_test_toml:SignDFA"\nrho = 0.5'))
+
+
+BESIDE = """
+from dataclasses import dataclass
+import jax.numpy as jnp
+import widefield as wf
+from {module}_more import FACTOR
+
+@dataclass(frozen=True)
+class Own(wf.rules.Rule):
+    feedback = wf.rules.Direct()
+
+    def local(self, site):
+        return FACTOR * site.signal
+
+def bend(h):
+    return jnp.tanh(h)
+
+def miss(f, y):
+    return (f - y) ** 4
+"""
+
+
+def beside(folder, module, factor):
+    """A TOML file with a module of its own beside it, which imports another one there."""
+    folder.mkdir()
+    (folder / f"{module}.py").write_text(BESIDE.format(module=module), encoding="utf-8")
+    (folder / f"{module}_more.py").write_text(f"FACTOR = {factor}", encoding="utf-8")
+    text = _text(
+        rule=f'name = "{module}:Own"',
+        network=f'kind = "mlp"\ndepth = 1\nactivation = "{module}:bend"',
+        training=f'steps = 2\ndt = 0.1\nloss = "{module}:miss"',
+    )
+    (folder / "problem.toml").write_text(text, encoding="utf-8")
+    return folder / "problem.toml"
+
+
+def test_a_module_beside_the_file_is_found_from_anywhere(tmp_path, monkeypatch):
+    path = beside(tmp_path / "study", "beside_of_test_toml", 2.0)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    before = list(sys.path)
+    problem = wf.Problem.from_toml(Path("..") / "study" / "problem.toml")
+    assert problem == wf.Problem.from_toml(path)
+    assert sys.path == before
+    assert problem.rule.local(Site(*[jnp.ones(())] * 7)) == 2.0
+    assert problem.network.activation.name == "beside_of_test_toml:bend"
+    assert problem.training.loss.name == "beside_of_test_toml:miss"
+
+
+def test_a_module_beside_the_file_comes_before_one_in_the_working_directory(tmp_path, monkeypatch):
+    path = beside(tmp_path / "study", "first_of_test_toml", 2.0)
+    beside(tmp_path / "here", "first_of_test_toml", 3.0)
+    monkeypatch.chdir(tmp_path / "here")
+    assert wf.Problem.from_toml(path).rule.local(Site(*[jnp.ones(())] * 7)) == 2.0
+
+
+def test_another_module_of_that_name_is_not_taken_for_it(tmp_path):
+    one = beside(tmp_path / "one", "twin_of_test_toml", 2.0)
+    other = beside(tmp_path / "other", "twin_of_test_toml", 3.0)
+    assert wf.Problem.from_toml(one) == wf.Problem.from_toml(one)
+    with pytest.raises(InputError, match=r"other.twin_of_test_toml\.py.*already, from .*one.*name of its own"):
+        wf.Problem.from_toml(other)
+    # The standard library's module wins over a file of its name only by an error.
+    (tmp_path / "one" / "json.py").write_text("Own = 1", encoding="utf-8")
+    one.write_text(_text(rule='name = "json:Own"'), encoding="utf-8")
+    with pytest.raises(InputError, match=r"rule.*json"):
+        wf.Problem.from_toml(one)
+
+
+def test_modules_beside_a_file_are_not_looked_for_later(tmp_path, monkeypatch):
+    path = beside(tmp_path / "study", "later_of_test_toml", 2.0)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(_text(), encoding="utf-8")
+    monkeypatch.chdir("/")
+    wf.Problem.from_toml(path)
+    for later in (lambda: wf.MLP(1, "later_of_test_toml:bend"), lambda: wf.Problem.from_toml(text)):
+        with pytest.raises(InputError, match=r"later_of_test_toml.*cannot be imported"):
+            later()
 
 
 @pytest.mark.parametrize("code", ["def broken(", "1 / 0", "import no_such_module_at_all"])

@@ -1,35 +1,67 @@
-"""What very wide neural networks learn, and how their representations move, under any learning rule."""
+"""What very wide neural networks learn, and how their representations move, under any learning rule.
 
-import jax as _jax
+Importing this changes nothing in the process and loads nothing: what is used is loaded when it is first used.
+"""
 
-# The one place where precision is set: kernels of rich training lose their small directions in float32.
-_jax.config.update("jax_enable_x64", True)
+from __future__ import annotations
 
-from . import datasets, exact, fluctuations, rules
-from .observables import Observable
-from .problem.dataset import Dataset
-from .problem.networks import CNN, MLP
-from .problem.problem import Problem
-from .problem.training import Training
-from .results.comparison import compare
-from .results.files import load_result as load
-from .results.result import Result
-from .simulate import simulate
-from .solve import solve
-from .solvers import lazy
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from . import datasets, errors, exact, fluctuations, rules
+    from .compilation import compilation_cache
+    from .observables import Moment, Observable
+    from .problem.dataset import Dataset
+    from .problem.networks import CNN, MLP
+    from .problem.problem import Problem
+    from .problem.training import Training
+    from .results.comparison import compare
+    from .results.files import load_result as load
+    from .results.result import Result
+    from .simulation import simulate
+    from .solvers import lazy
+    from .solvers.methods import solve
+
+    __version__: str
+
+# Where public names live: "module:name", or a module. A function's module has another name than the function, because
+# importing a module sets that name here.
+_PLACES = {
+    "CNN": "problem.networks:CNN",
+    "MLP": "problem.networks:MLP",
+    "Dataset": "problem.dataset:Dataset",
+    "Moment": "observables:Moment",
+    "Observable": "observables:Observable",
+    "Problem": "problem.problem:Problem",
+    "Result": "results.result:Result",
+    "Training": "problem.training:Training",
+    "compare": "results.comparison:compare",
+    "compilation_cache": "compilation:compilation_cache",
+    "datasets": "datasets",
+    "errors": "errors",
+    "exact": "exact",
+    "fluctuations": "fluctuations",
+    "lazy": "solvers.lazy",
+    "load": "results.files:load_result",
+    "rules": "rules",
+    "simulate": "simulation:simulate",
+    "solve": "solvers.methods:solve",
+}
 
 __all__ = [
     "CNN",
     "MLP",
     "Dataset",
+    "Moment",
     "Observable",
     "Problem",
     "Result",
     "Training",
     "compare",
+    "compilation_cache",
     "datasets",
+    "errors",
     "exact",
     "fluctuations",
     "lazy",
@@ -38,3 +70,29 @@ __all__ = [
     "simulate",
     "solve",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        value = _version()
+    elif name in _PLACES:
+        module, _, attribute = _PLACES[name].partition(":")
+        loaded = import_module(f".{module}", __name__)
+        value = getattr(loaded, attribute) if attribute else loaded
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("widefield")
+    except PackageNotFoundError:
+        return "0+unknown"  # run from a folder of sources that was never installed

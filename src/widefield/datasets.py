@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from .errors import InputError, require, require_integer, require_number
+from .extras import require_extra
 from .problem.dataset import Dataset
 
 __all__ = ["GENERATORS", "digits", "npz", "random_gaussian", "sphere", "teacher_student"]
@@ -115,6 +116,7 @@ def digits(
 
 def raw_digits() -> tuple[np.ndarray, np.ndarray]:
     """scikit-learn's 1797 images (1797, 64), pixels 0 … 16, and their labels."""
+    require_extra("digits", "the data set of digits")
     from sklearn.datasets import load_digits
 
     bunch: dict[str, np.ndarray] = load_digits()  # type: ignore[assignment]

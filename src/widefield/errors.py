@@ -16,6 +16,14 @@ class DivergenceError(WidefieldError, RuntimeError):
 class TooFewSamplesError(WidefieldError, RuntimeError):
     """There are too many Gaussian directions for the number of particles."""
 
+    def __init__(self, message: str, directions: int = 0):
+        super().__init__(message)
+        self.directions = directions
+
+
+class AccuracyWarning(UserWarning):
+    """A run went on with other settings than were asked for, since it could not have come to its end with them."""
+
 
 class NotConvergedError(WidefieldError, RuntimeError):
     """An iteration used up its budget before it met its tolerance."""
@@ -23,6 +31,10 @@ class NotConvergedError(WidefieldError, RuntimeError):
 
 class MemoryBudgetError(WidefieldError, RuntimeError):
     """A run would need more memory than there is."""
+
+
+class MissingExtraError(WidefieldError, ImportError):
+    """A part of the installation is missing that only some users need."""
 
 
 class ResultFileError(WidefieldError, OSError):

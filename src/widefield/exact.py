@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import diffrax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -23,6 +22,7 @@ from scipy.optimize import brentq
 from scipy.special import dawsn
 
 from .errors import DivergenceError, InputError, require, require_number
+from .precision import double_precision
 from .rules.dfa import DFA
 from .rules.fa import FA
 from .rules.gd import GD
@@ -258,8 +258,11 @@ def two_layer_linear(rule: str | Rule, richness: float, y: float, times: ArrayLi
     return TwoLayer(at, delta, h_y, g_tilde, law.conserved(state), law.fixed_point())
 
 
+@double_precision
 def _integrate(law: _Law, times: np.ndarray) -> np.ndarray:
     """States (times, variables) by Dormand–Prince 8(7)."""
+    import diffrax  # here, because it takes half a second to import and fixed points do without
+
     start = np.asarray(law.initial())
     if times[-1] == 0:
         return start[None]

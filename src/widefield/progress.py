@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 from .errors import InputError
+from .extras import has_extra, require_extra
 
 
 @runtime_checkable
@@ -61,10 +62,11 @@ class RichBar:
 
 
 def make_progress(progress: bool | Progress | None) -> Reporter:
-    """True: a bar; False: silence; None: a bar if stderr is a terminal; or your own `Progress`."""
+    """True: a bar; False: silence; None: a bar if stderr is a terminal and Rich is there; or your own `Progress`."""
     if progress is None:
-        progress = sys.stderr.isatty()
+        progress = sys.stderr.isatty() and has_extra("cli")
     if progress is True:
+        require_extra("cli", "progress=True")
         bar = RichBar()
         return Reporter(bar, bar.close)
     if progress is False:

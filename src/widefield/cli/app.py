@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -19,32 +20,36 @@ from .solve import solve
 class GuardedGroup(TyperGroup):
     """Turns every error of every command into one line on stderr; nobody is shown a traceback unasked."""
 
+    debug = False
+
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        self.debug = bool(ctx.params.get("debug"))
         try:
             return super().invoke(ctx)
-        except WidefieldError as error:
-            typer.echo(f"widefield: {one_line(error)}", err=True)
-            raise typer.Exit(2) from error
         except KeyboardInterrupt as error:
             typer.echo("widefield: stopped; files that were there before are as they were", err=True)
             raise typer.Exit(130) from error
-        except BrokenPipeError:
-            raise  # the reader of our output left; Typer ends quietly
-        except (typer.Exit, typer.Abort, typer.TyperException):
-            raise
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Typer answers wrong usage and a closed pipe; what it lets through is answered here."""
+        try:
+            return super().main(*args, **kwargs)
+        except WidefieldError as error:
+            typer.echo(f"widefield: {one_line(error)}", err=True)
+            sys.exit(2)
         except Exception as error:
-            if ctx.params.get("debug"):
+            if self.debug:
                 raise
             hint = "this should not happen; `widefield --debug …` shows where"
             typer.echo(f"widefield: {type(error).__name__}: {one_line(error)} ({hint})", err=True)
-            raise typer.Exit(1) from error
+            sys.exit(1)
 
 
 def _version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
+        from widefield import __version__
 
-        typer.echo(f"widefield {version('widefield')}")
+        typer.echo(f"widefield {__version__}")
         raise typer.Exit()
 
 

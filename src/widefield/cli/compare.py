@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..extras import require_extra
+
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
 
@@ -24,6 +26,7 @@ def compare(
 
         widefield compare theory.nc networks.nc -o page.png
     """
+    require_extra("plot", "the picture")
     import widefield as wf
     from widefield.results.panels import check_picture, save_picture
 
@@ -39,7 +42,7 @@ def print_comparison(title: str, found: Comparison) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from widefield.results.comparison import HEADINGS
+    from ..results.comparison import HEADINGS
 
     caption = "s.e.: in combined standard errors; chance: probability of so large a deviation by chance, at most"
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import ResultFileError
+from ..extras import require_extra
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -31,6 +32,7 @@ def demo(
 
         widefield demo -o pictures
     """
+    require_extra("plot", "the demonstration")
     import widefield as wf
     from widefield.results.files import check_writable
     from widefield.results.overview import Pair, overview_curves, overview_kernels

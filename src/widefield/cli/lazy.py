@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..extras import require_extra
+
 if TYPE_CHECKING:
     from ..solvers.lazy.digits import DigitsTable
 
@@ -39,6 +41,7 @@ def digits(
 
         widefield lazy digits --depths 1,2,4 -o kernels.png
     """
+    require_extra("plot", "the picture")
     from ..errors import InputError
     from ..results.panels import check_picture
     from ..solvers.lazy.digits import digits_table

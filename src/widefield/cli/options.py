@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..results.result import Result
+if TYPE_CHECKING:
+    from ..results.result import Result
 
 ProblemFile = Annotated[Path, typer.Argument(metavar="FILE.toml", help="The problem; see `widefield solve --help`.")]
 SEED_HELP = "The random seed; the same seed gives the same numbers."

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ..extras import require_extra
+
 
 def reproduce(
     figures: Annotated[
@@ -33,6 +35,8 @@ def reproduce(
 
         widefield reproduce fig1 fig4 -o figures
     """
+    require_extra("plot", "reproducing figures")
+    require_extra("digits", "reproducing figures")
     from widefield.reproduce import reproduce as compute
 
     size = "quick" if quick else "full"

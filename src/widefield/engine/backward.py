@@ -147,24 +147,19 @@ def _through_weights(
         folded = layout.fold(answer, neurons).reshape(spec.points, -1, layout.positions, neurons)
         return folded if gain == 1 else gain * folded
 
-    asks = [] if g is None else [Ask(rows(g), frozenset({"current"}))]
-    wants = uses - {"fresh"}
+    asks = [] if g is None else [Ask(rows(g), {"current": 1.0})]
+    numbers = {name: jnp.asarray(number, g_tilde.dtype) for name, number in feedback.coefficients(past).items()}
+    wants = {name: numbers[name] for name in sorted(uses - {"fresh"})}
     if wants:
         asks.append(Ask(rows(g_tilde), wants, feedback.entrywise))
-    answers: list[dict[str, Array]] = []
+    answers: list[Array] = []
     if asks:
         matrix, source, answers = matrix.backward(asks, source, jax.random.fold_in(key, 0))
-    z = None if g is None else unrows(answers[0]["current"])
-    if not uses:
-        return matrix, tilde, source, z, None
-    found = dict(answers[-1]) if wants else {}
+    z = None if g is None else unrows(answers[0])
+    mixed = answers[-1] if wants else None
     if tilde is not None:
-        tilde, source, [other] = tilde.backward(
-            [Ask(rows(g_tilde), frozenset({"initial"}))], source, jax.random.fold_in(key, 1)
+        tilde, source, [fresh] = tilde.backward(
+            [Ask(rows(g_tilde), {"initial": numbers["fresh"]})], source, jax.random.fold_in(key, 1)
         )
-        found["fresh"] = other["initial"]
-    numbers = feedback.coefficients(past._replace(scale=matrix.scale))
-    if feedback.entrywise is not None and tilde is None:
-        numbers = {"current": 1.0}  # the matrix has entries, and the function of them is the whole feedback
-    mixed = [jnp.asarray(numbers[name], g_tilde.dtype) * found[name] for name in sorted(found)]
-    return matrix, tilde, source, z, unrows(sum(mixed[1:], mixed[0]))
+        mixed = _plus(mixed, fresh)
+    return matrix, tilde, source, z, None if mixed is None else unrows(mixed)

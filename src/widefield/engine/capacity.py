@@ -1,120 +1,134 @@
-"""Room for questions and Gaussian directions: static shapes that grow in buckets."""
+"""Room for directions: static shapes that follow what a run needs."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .interpretation import Interpretation, reserved_rows
-from .low_rank import LowRank
-from .sources import AHEAD, Matched, batch
+from .interpretation import Interpretation, Room, needs_tilde, reserved_rows
+from .low_rank import BLOCK, LowRank, Side
+from .sources import AHEAD, Matched, Source
 from .state import Spec, State
 
 
-@dataclass(frozen=True)
-class Demand:
-    """The most rows that one step can ask, per matrix and population."""
-
-    forward: int
-    backward: int
-    gaussians: int
+def rounded(rows: float) -> int:
+    """The next bucket: buffers of few different sizes share compiled programs."""
+    return -(-int(rows) // 32) * 32
 
 
-def demand_of(spec: Spec, samples: int) -> Demand:
-    """Of one pass with `samples` points, the training points among them."""
-    wiring = spec.wiring
-    block = spec.points * wiring.layout.positions * spec.sweeps
-    forward = asks = tilde = 0
-    for matrix in range(wiring.matrices):
-        times, uses = len(wiring.asks(matrix)), spec.uses(matrix)
-        forward = max(forward, times * samples * wiring.layout.positions)
-        asks = max(asks, times * block * (int(spec.track_gradient) + int(bool(uses - {"fresh"}))))
-        tilde = max(tilde, times * block * int("fresh" in uses))
-    offsets = wiring.layout.offsets
-    forward = max(forward, samples * wiring.layout.positions)
-    gaussians = batch(forward) + batch(asks * offsets) + batch(tilde * offsets)
-    return Demand(forward, max(asks, tilde), gaussians)
-
-
-def _rounded(rows: int) -> int:
-    return -(-rows // 32) * 32
-
-
-def first_capacity(kind: Interpretation, spec: Spec, demand: Demand, columns: int) -> Interpretation:
-    """Room for the first steps; depends on nothing that comes later, so that runs of any length agree."""
-    if kind.kind == "dense":
-        return kind
-    rank = _rounded(4 * max(demand.forward, demand.backward) + 64)
-    directions = 0
+def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int) -> Room:
+    """Room for the first steps of `samples` points with `columns` input coordinates; more is made when it is needed."""
+    if kind.has_entries:
+        return Room()
+    wiring, offsets = spec.wiring, spec.wiring.layout.offsets
+    rows = samples * wiring.layout.positions
+    asked = spec.points * wiring.layout.positions * spec.sweeps
+    forward = _guess(rows, 4)
+    matrices, tilde = [], []
+    for m in range(wiring.matrices):
+        asks = int(spec.track_gradient) + int(bool(spec.uses(m) - {"fresh"}))
+        matrices.append((forward, _guess(asks * asked, 6)))
+        tilde.append(_guess(asked, 6) if needs_tilde(spec, kind, wiring.ends(m)[0]) else 0)
+    sources: tuple[int, ...] = ()
     if kind.kind == "mean_field":
         gates = columns if any(shape.gated for shape in spec.form.shapes) else 0
-        fixed = max(reserved_rows(spec, layer) for layer in range(spec.populations))
-        directions = _rounded(1 + 4 * AHEAD + columns + gates + fixed + 2 * demand.gaussians)
-    return dataclasses.replace(kind, rank=rank, directions=directions)
+        made = [1 + columns + gates + reserved_rows(spec, layer) for layer in range(spec.populations)]
+        for m, fresh in enumerate(tilde):
+            below, above = wiring.ends(m)
+            made[below] += (matrices[m][1] + fresh) * offsets
+            made[above] += forward
+        sources = tuple(rounded(size + AHEAD) for size in made)
+    return Room(tuple(matrices), tuple(tilde), sources)
 
 
-def has_room(state: State, demand: Demand) -> Array:
-    """Whether one more step surely fits."""
-    room = jnp.asarray(True)
-    for matrix in [*state.matrices, *state.feedbacks]:
-        if isinstance(matrix, LowRank):
-            for side, rows in ((matrix.forward_side, demand.forward), (matrix.backward_side, demand.backward)):
-                if len(side.asked):  # W̃ is asked backward only
-                    room &= side.rank + rows <= len(side.asked)
-    for source in state.sources:
-        if isinstance(source, Matched):
-            room &= source.prepared + demand.gaussians <= source.basis.shape[0]
-    return room
+def _guess(rows: int, times: int) -> int:
+    """Directions that questions of so many rows lead to: several times as many if they are few, not many more else."""
+    return rounded(min(times * rows, 1.5 * rows + 64) + min(rows, BLOCK)) if rows else 0
 
 
-def ranks(state: State) -> tuple[Array, Array, Array]:
-    """Largest rank of a matrix, largest numbers of Gaussian directions prepared and drawn in a population."""
-    sides = [s.rank for m in [*state.matrices, *state.feedbacks] if isinstance(m, LowRank)
-             for s in (m.forward_side, m.backward_side)]  # fmt: skip
-    matched = [s for s in state.sources if isinstance(s, Matched)]
-    none = jnp.zeros_like(state.step)
-    prepared, drawn = [s.prepared for s in matched], [s.count for s in matched]
-    return _largest(sides, none), _largest(prepared, none), _largest(drawn, none)
+def ranks(state: State) -> Room:
+    """How many directions are in use."""
+    return _of_buffers(state, lambda side: side.rank, lambda source: source.count, jnp.zeros_like(state.step))
 
 
-def _largest(values: list[Array], none: Array) -> Array:
-    return jnp.max(jnp.stack([none, *values]), axis=0)
+def shortages(state: State) -> Room:
+    """Where there was no room for what was new in a question."""
+    return _of_buffers(state, lambda side: side.short, lambda source: source.short, jnp.asarray(False))
 
 
-def grown(kind: Interpretation, rank: int, prepared: int, demand: Demand) -> Interpretation:
-    """The next bucket, for the `ranks` that a run has: a quarter more. Each bucket is compiled anew, and room that is
-    not used costs time."""
-    larger = {"rank": kind.rank, "directions": kind.directions}
-    if rank + max(demand.forward, demand.backward) > kind.rank:
-        larger["rank"] = _rounded(kind.rank + max(kind.rank // 4, demand.forward, demand.backward))
-    if kind.kind == "mean_field" and prepared + demand.gaussians > kind.directions:
-        larger["directions"] = _rounded(kind.directions + max(kind.directions // 2, demand.gaussians))
-    return dataclasses.replace(kind, **larger)
+def _of_buffers(state: State, of_side, of_source, nothing: Array) -> Room:
+    low_rank = [m for m in state.matrices if isinstance(m, LowRank)]
+    tilde = [of_side(m.backward_side) if isinstance(m, LowRank) else nothing for m in state.feedbacks]
+    return Room(
+        tuple((of_side(m.forward_side), of_side(m.backward_side)) for m in low_rank),
+        tuple(tilde) if low_rank else (),
+        tuple(of_source(s) for s in state.sources if isinstance(s, Matched)),
+    )
 
 
-@partial(jax.jit, static_argnames="kind")
-def enlarge(state: State, kind: Interpretation) -> State:
-    """`state` in the shapes of the larger `kind`; old and new are held together while it copies."""
+def undo(state: State, before: State, ok: Array) -> State:
+    """`state` where `ok`; else with its counts as they were before, so that what was asked in between is forgotten.
 
-    def larger(part):
-        if isinstance(part, LowRank):
-            return part.grown(kind.rank)
-        return part.grown(kind.directions) if isinstance(part, Matched) else part
+    Rows that were written beyond the counts are cleared when buffers grow, which is what comes next.
+    """
 
-    previous = state.previous
-    if previous is not None:
-        teaching, records, readout = previous
-        wider = [jnp.pad(r, ((0, 0), (0, kind.rank - r.shape[1]))) for r in records[1:]]
-        previous = (teaching, [records[0], *wider], readout)
+    def side(new: Side, old: Side) -> Side:
+        return dataclasses.replace(new, rank=jnp.where(ok, new.rank, old.rank))
+
+    def matrix(new, old):
+        if not isinstance(new, LowRank):
+            return new
+        forward, backward = side(new.forward_side, old.forward_side), side(new.backward_side, old.backward_side)
+        return dataclasses.replace(new, forward_side=forward, backward_side=backward)
+
+    def source(new: Source, old: Source) -> Source:
+        if not (isinstance(new, Matched) and isinstance(old, Matched)):
+            return new
+        count, prepared = jnp.where(ok, new.count, old.count), jnp.where(ok, new.prepared, old.prepared)
+        return dataclasses.replace(new, count=count, prepared=prepared)
+
     return dataclasses.replace(
         state,
-        matrices=[larger(m) for m in state.matrices],
-        feedbacks=[larger(m) for m in state.feedbacks],
-        sources=[larger(s) for s in state.sources],
+        matrices=[matrix(n, o) for n, o in zip(state.matrices, before.matrices, strict=True)],
+        feedbacks=[matrix(n, o) for n, o in zip(state.feedbacks, before.feedbacks, strict=True)],
+        sources=[source(n, o) for n, o in zip(state.sources, before.sources, strict=True)],
+    )
+
+
+def larger(room: Room, used: Room, short: Room) -> Room:
+    """Half as much again where there was none left, and where little is left: each growth is compiled anew."""
+
+    def grow(size: int, rank: int, out: bool) -> int:
+        return rounded(1.5 * size + BLOCK) if out or (size and rank > 0.6 * size) else size
+
+    return jax.tree.map(grow, room, used, short)
+
+
+@partial(jax.jit, static_argnames="room")
+def enlarge(state: State, room: Room) -> State:
+    """`state` in larger buffers; old and new are held together while it copies."""
+    previous = state.previous
+    if previous is not None and room.matrices:
+        teaching, records, readout = previous
+        sizes = [forward for forward, _ in room.matrices]
+        wider = [jnp.pad(r, ((0, 0), (0, n - r.shape[1]))) for r, n in zip(records[1:], sizes, strict=True)]
+        previous = (teaching, [records[0], *wider], readout)
+    sources = room.sources or (0,) * len(state.sources)
+    return dataclasses.replace(
+        state,
+        matrices=[m.grown(*sizes) for m, sizes in zip(state.matrices, room.matrices, strict=True)],  # type: ignore[attr-defined]
+        feedbacks=[
+            None if m is None else m.grown(0, size) for m, size in zip(state.feedbacks, room.feedbacks, strict=True)
+        ],  # type: ignore[attr-defined]
+        sources=[s.grown(n) if isinstance(s, Matched) else s for s, n in zip(state.sources, sources, strict=True)],
         previous=previous,
     )
+
+
+def _grown(matrix: Any, sizes: tuple[int, int]) -> Any:
+    return matrix.grown(*sizes) if isinstance(matrix, LowRank) else matrix

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .sources import Source
-from .wide_matrix import Ask, WideMatrix
+from .wide_matrix import Ask, Rates, WideMatrix
 
 
 class Dense(WideMatrix):
@@ -27,27 +27,29 @@ class Dense(WideMatrix):
     def forward(self, rows: Array, source: Source, key: Array) -> tuple[Dense, Source, Array, Array]:
         return self, source, rows @ self.weights, rows
 
-    def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[Dense, Source, list[dict[str, Array]]]:
-        return self, source, [{name: ask.rows @ self._seen(ask, name).T for name in ask.wants} for ask in asks]
+    def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[Dense, Source, list[Array]]:
+        return self, source, [self._answer(ask) for ask in asks]
 
-    def _seen(self, ask: Ask, name: str) -> Array:
-        """The (in, out) array that a question is about."""
-        if name == "current" and ask.entrywise is not None:
+    def _answer(self, ask: Ask) -> Array:
+        if ask.entrywise is not None:
             root = jnp.sqrt(jnp.asarray(self.width, self.weights.dtype))
-            return ask.entrywise(self.weights * root) / root
-        array = {"current": self.weights, "initial": self.initial, "mirror": self.mirror}[name]
-        assert array is not None, f"a rule that asks for {name} must be known at the start"
-        return array
+            return ask.rows @ (ask.entrywise(self.weights * root) / root).T
+        answer = jnp.zeros((), self.weights.dtype)
+        for name, weight in ask.wants.items():
+            array = {"current": self.weights, "initial": self.initial, "mirror": self.mirror}[name]
+            assert array is not None, f"a rule that asks for {name} must be known at the start"
+            answer = answer + weight * (ask.rows @ array.T)
+        return answer
 
-    def update(self, asked: Array, teaching: Array, decay: Array, keep: Array, follow: Array) -> Dense:
+    def update(self, asked: Array, teaching: Array, rates: Rates) -> Dense:
         change = asked.T @ (teaching / self.width)
         velocity, mirror = self.velocity, self.mirror
         if velocity is not None:
-            velocity = change = keep * velocity + change
+            velocity = change = rates.keep * velocity + change
         if mirror is not None:
-            mirror = mirror + follow * (self.weights - mirror)
-        weights = decay * self.weights + change
-        return replace(self, weights=weights, mirror=mirror, velocity=velocity, scale=decay * self.scale)
+            mirror = mirror + rates.follow * (self.weights - mirror)
+        weights = rates.decay * self.weights + rates.move * change
+        return replace(self, weights=weights, mirror=mirror, velocity=velocity, scale=rates.decay * self.scale)
 
 
 def make_dense(

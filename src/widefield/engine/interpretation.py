@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,20 @@ from .state import Inputs, Spec, State
 from .wide_matrix import WideMatrix
 
 
+class Room(NamedTuple):
+    """Something about every buffer, e.g. how many directions it holds.
+
+    Per hidden matrix that of questions forward and backward, then one per W̃ and one per population's Gaussians.
+    """
+
+    matrices: tuple[tuple[Any, Any], ...] = ()
+    feedbacks: tuple[Any, ...] = ()
+    sources: tuple[Any, ...] = ()
+
+
+NO_ROOM = Room()
+
+
 @dataclass(frozen=True)
 class Interpretation:
     """One kind of width.
@@ -23,14 +38,12 @@ class Interpretation:
     Attributes:
         kind: "dense", "conditioned" or "mean_field".
         width: N, or the number of particles S.
-        rank: capacity for questions per side of a matrix.
-        directions: capacity for Gaussian directions per population (mean field).
+        room: of networks that are kept as questions and answers.
     """
 
     kind: str
     width: int
-    rank: int = 0
-    directions: int = 0
+    room: Room = NO_ROOM
     dtype: str = "float64"
 
     @property
@@ -39,19 +52,16 @@ class Interpretation:
         return self.kind == "dense"
 
     def matrix(
-        self, key: Array, spec: Spec, inputs: Inputs, parts: frozenset[str], rho: Array, *, velocity: bool = False,
-        backward_only: bool = False,
+        self, key: Array, spec: Spec, inputs: Inputs, room: tuple[int, int], parts: frozenset[str], rho: Array,
+        velocity: bool = False,
     ) -> WideMatrix:  # fmt: skip
         inside = spec.wiring.layout.offsets * self.width
         if self.has_entries:
             return make_dense(key, self.width, inside, self.width, self.dtype, parts, rho, velocity)
-        return make_low_rank(
-            self.width, inside, self.width, self.rank, self.dtype, inputs.tolerance, parts, rho, velocity,
-            backward_only,
-        )  # fmt: skip
+        return make_low_rank(self.width, inside, self.width, room, self.dtype, inputs.tolerance, parts, rho, velocity)
 
-    def source(self, quasi: Array) -> Source:
-        return make_matched(self.directions, self.width, quasi) if self.kind == "mean_field" else Plain(self.width)
+    def source(self, quasi: Array, room: int) -> Source:
+        return make_matched(room, self.width, quasi) if self.kind == "mean_field" else Plain(self.width)
 
 
 def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, quasi: Array) -> State:
@@ -60,11 +70,13 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, qua
     layout, populations = wiring.layout, spec.populations
     rules = spec.form.filled(inputs.rule)
     keys = iter(jax.random.split(jax.random.fold_in(key, 1), 6 * populations + 4))
-    sources = [kind.source(quasi[layer]) for layer in range(populations)]
+    room = kind.room if not kind.has_entries else Room(((0, 0),) * wiring.matrices, (0,) * wiring.matrices)
+    source_room = room.sources or (0,) * populations
+    sources = [kind.source(quasi[layer], source_room[layer]) for layer in range(populations)]
     nothing = jnp.zeros((1, width), dtype)
 
     def gaussians(layer: int, rows: int) -> Array:
-        source = sources[layer].ready(next(keys), rows, nothing)
+        source = sources[layer].ready(next(keys), jnp.asarray(rows, jnp.int32), nothing)
         sources[layer] = source.take(jnp.asarray(rows, jnp.int32))
         return source.draw(next(keys), rows, nothing)
 
@@ -91,26 +103,28 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, qua
 
     ends = [wiring.ends(matrix)[0] for matrix in range(wiring.matrices)]
     matrices = [
-        kind.matrix(
-            next(keys), spec, inputs, spec.form.shapes[below].uses, correlation(rules[below]), velocity=spec.momentum
-        )
-        for below in ends
-    ]
+        kind.matrix(next(keys), spec, inputs, room.matrices[matrix], spec.form.shapes[below].uses,
+                    correlation(rules[below]), spec.momentum)
+        for matrix, below in enumerate(ends)
+    ]  # fmt: skip
     feedbacks = [
-        kind.matrix(next(keys), spec, inputs, frozenset({"initial"}), jnp.zeros((), dtype), backward_only=True)
+        kind.matrix(next(keys), spec, inputs, (0, room.feedbacks[matrix]), frozenset({"initial"}), jnp.zeros((), dtype))
         if needs_tilde(spec, kind, below)
         else None
-        for below in ends
+        for matrix, below in enumerate(ends)
     ]
     previous = None
     if spec.integrator == "ab2":
-        record = layout.offsets * width if kind.has_entries else kind.rank
+        record = [layout.offsets * width if kind.has_entries else forward for forward, _ in room.matrices]
         rows = spec.points * layout.positions
         driven = rows * sum(stage.input is not None for stage in wiring.stages)
         asking = [rows * len(wiring.asks(matrix)) for matrix in range(wiring.matrices)]
         teaching = [jnp.zeros((size, width), dtype) for size in (driven, *asking)]
-        records = [jnp.zeros((driven, columns), dtype), *(jnp.zeros((size, record), dtype) for size in asking)]
-        previous = (teaching, records, jnp.zeros(shape, dtype))
+        records = [
+            jnp.zeros((driven, columns), dtype),
+            *(jnp.zeros(shape, dtype) for shape in zip(asking, record, strict=True)),
+        ]
+        previous = (teaching, records, jnp.zeros_like(readout))
     return State(
         step=jnp.zeros((), jnp.int32),
         key=jax.random.fold_in(key, 2),

@@ -6,7 +6,7 @@ limit (with a `Matched` one). Memory O(N·rank), cost O(N·rank·k) per question
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,44 +15,44 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .order import after
 from .sources import Source, orthonormalise, project_out
-from .wide_matrix import Ask, WideMatrix
+from .wide_matrix import Ask, Rates, WideMatrix
 
-TAKEN = 0.25  # directions down to this share of the tolerance are taken along
+BLOCK = 32  # new directions are taken up this many at a time
 
 
 class Side(eqx.Module):
     """Past questions from one side: orthonormal rows `asked` and W(0)'s `answers` on the other side.
 
-    `response` (rank, rank of the other side) is the part of the answers along the other side's asked rows.
+    `met` (room, room of the other side) is the overlap of the rows asked with the other side's answers; `response` is
+    its part that was known when a row was asked: that of W(0)'s answer along the other side's asked rows. `short` tells
+    that there was no room for what was new in a question.
     """
 
     asked: Array
     answers: Array
+    met: Array
     response: Array
     rank: Array
-
-    def put(self, new: New, count: Array) -> Side:
-        """Append the first `count` rows; rows beyond are zero and are overwritten later."""
-        at = (self.rank, jnp.zeros_like(self.rank))
-        pairs = ((self.asked, new.asked), (self.answers, new.answers), (self.response, new.response))
-        asked, answers, response = (jax.lax.dynamic_update_slice(o, n, at) for o, n in pairs)
-        return Side(asked, answers, response, self.rank + count)
+    short: Array
 
 
 class LowRank(WideMatrix):
     """W(0) as a list of questions and answers, and what became of the answers by learning.
 
     `current` (rank, out) are W(t)'s answers to the rows asked forward: scale·(W(0)'s answers) + what was learnt, which
-    is all that W(t) adds, since learning never leaves the rows asked. `overlap` (rank backward, rank forward) is that
-    of the rows asked backward with W(0)'s forward answers; with it what was learnt is never needed by itself.
-    `mirror` (rank, out) are the answers of the matrix that follows W, which has `mirror_scale` of W(0).
+    is all that W(t) adds, since learning never leaves the rows asked. `mirror` (rank, out) are the answers of the
+    matrix that follows W, which has `mirror_scale` of W(0).
+
+    A part ε of a question that is too small to become a direction of its own is answered by its conditional mean,
+    E[W(0)ε] = Q_y⟨B, ε⟩ with Q_y the rows asked backward and B their answers. What is lost is the fresh Gaussian part
+    of W(0)ε, so that the error of kernels is quadratic in the tolerance.
     """
 
     forward_side: Side
     backward_side: Side
     current: Array
-    overlap: Array
     mirror: Array | None
     velocity: Array | None
     scale: Array
@@ -61,181 +61,208 @@ class LowRank(WideMatrix):
     width: int = eqx.field(static=True)
 
     def forward(self, rows: Array, source: Source, key: Array) -> tuple[LowRank, Source, Array, Array]:
-        old, other = self.forward_side.rank, self.backward_side
-        side, source, coefficients, new = ask(self.forward_side, other, rows, source, key, self.tolerance, self.width)
-        zero = jnp.zeros_like(old)
-        current = jax.lax.dynamic_update_slice(self.current, self.scale * new.answers, (old, zero))
-        overlap = jax.lax.dynamic_update_slice(self.overlap, new.met.T, (zero, old))
-        mirror = self.mirror
-        if mirror is not None:
-            mirror = jax.lax.dynamic_update_slice(mirror, self.mirror_scale * new.answers, (old, zero))
-        asked = replace(self, forward_side=side, current=current, overlap=overlap, mirror=mirror)
-        return asked, source, coefficients @ current, coefficients
-
-    def backward(
-        self, asks: Sequence[Ask], source: Source, key: Array
-    ) -> tuple[LowRank, Source, list[dict[str, Array]]]:
-        rows = jnp.concatenate([a.rows for a in asks])
-        old = self.backward_side.rank
-        side, source, coefficients, new = ask(
-            self.backward_side, self.forward_side, rows, source, key, self.tolerance, self.width
+        scales = [self.scale, self.mirror_scale]
+        kept = [self.current] if self.mirror is None else [self.current, self.mirror]
+        question = pose(rows, self.forward_side, self.width)
+        asked = take_up(
+            question, self.forward_side, self.backward_side, kept, scales, source, key, self.tolerance, self.width
         )
-        overlap = jax.lax.dynamic_update_slice(self.overlap, new.response, (old, jnp.zeros_like(old)))
-        initial = coefficients @ side.answers
-        answers, start = [], 0
-        for ask_ in asks:
-            part = slice(start, start + len(ask_.rows))
-            start += len(ask_.rows)
-            met = coefficients[part] @ overlap
+        side, other = asked.side, asked.other
+        # ⟨ε, B⟩ of what is left of the rows.
+        left = rows @ other.answers.T / self.width - asked.coefficients @ side.met
+        answer = asked.coefficients @ asked.kept[0] + self.scale * (left @ other.asked)
+        matrix = replace(
+            self, forward_side=side, backward_side=other, current=asked.kept[0],
+            mirror=None if self.mirror is None else asked.kept[1],
+        )  # fmt: skip
+        return matrix, asked.source, answer, asked.coefficients
 
-            def answer(name: str, rows: Array = ask_.rows, first: Array = initial[part], met: Array = met) -> Array:
-                if name == "initial":
-                    return first
-                kept, scale = (self.current, self.scale) if name == "current" else (self.mirror, self.mirror_scale)
-                assert kept is not None, "a rule that asks for what follows W must be known at the start"
-                learnt = rows @ kept.T / self.width - scale * met
-                return scale * first + learnt @ self.forward_side.asked
+    def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[LowRank, Source, list[Array]]:
+        rows = jnp.concatenate([ask.rows for ask in asks])
+        question = pose(rows, self.backward_side, self.width)
+        asked = take_up(
+            question, self.backward_side, self.forward_side, [], [], source, key, self.tolerance, self.width
+        )
+        side, other = asked.side, asked.other
+        # Of every row: how much of W(0) it is about, and its overlap with the forward answers it is about.
+        shares, seen = [], []
+        for ask in asks:
+            share, overlap = jnp.zeros((), rows.dtype), jnp.zeros((), rows.dtype)
+            for name, weight in ask.wants.items():
+                answers, scale = self._answers(name)
+                share = share + weight * scale
+                if len(answers):
+                    overlap = overlap + weight * (ask.rows @ answers.T / self.width)
+            shares.append(jnp.full((len(ask.rows), 1), share, rows.dtype))
+            seen.append(jnp.broadcast_to(overlap, (len(ask.rows), len(other.asked))))
+        of_initial = jnp.concatenate(shares) * asked.coefficients
+        along = jnp.concatenate(seen) - of_initial @ side.met
+        answer = of_initial @ side.answers + along @ other.asked
+        ends = [len(ask.rows) for ask in asks]
+        parts = jnp.split(answer, [sum(ends[: k + 1]) for k in range(len(ends) - 1)])
+        return replace(self, forward_side=other, backward_side=side), asked.source, parts
 
-            answers.append({name: answer(name) for name in ask_.wants})
-        return replace(self, backward_side=side, overlap=overlap), source, answers
+    def _answers(self, name: str) -> tuple[Array, Array]:
+        """What W(t), W(0) or the matrix that follows W answers to the rows asked forward, and its share of W(0)."""
+        if name == "initial":
+            return self.forward_side.answers, jnp.ones_like(self.scale)
+        if name == "current":
+            return self.current, self.scale
+        assert self.mirror is not None, "a rule that asks for what follows W must be known at the start"
+        return self.mirror, self.mirror_scale
 
-    def update(self, asked: Array, teaching: Array, decay: Array, keep: Array, follow: Array) -> LowRank:
+    def update(self, asked: Array, teaching: Array, rates: Rates) -> LowRank:
         change = asked.T @ teaching
         velocity, mirror, mirror_scale = self.velocity, self.mirror, self.mirror_scale
         if velocity is not None:
-            velocity = change = keep * velocity + change
+            velocity = change = rates.keep * velocity + change
         if mirror is not None:
-            mirror = mirror + follow * (self.current - mirror)
-            mirror_scale = mirror_scale + follow * (self.scale - mirror_scale)
+            mirror = mirror + rates.follow * (self.current - mirror)
+            mirror_scale = mirror_scale + rates.follow * (self.scale - mirror_scale)
         return replace(
-            self, current=decay * self.current + change, mirror=mirror, velocity=velocity, scale=decay * self.scale,
-            mirror_scale=mirror_scale,
+            self, current=rates.decay * self.current + rates.move * change, mirror=mirror, velocity=velocity,
+            scale=rates.decay * self.scale, mirror_scale=mirror_scale,
         )  # fmt: skip
 
-    def grown(self, rank: int) -> LowRank:
-        """The same with room for `rank` questions from either side; what is never asked has no room and gets none."""
+    def grown(self, forward: int, backward: int) -> LowRank:
+        """The same with room for so many directions from either side; what is never asked has no room and gets none."""
 
-        def rows(array: Array, axis: int = 0) -> Array:
-            widths = [(0, 0)] * array.ndim
-            if array.shape[axis]:
-                widths[axis] = (0, rank - array.shape[axis])
-            return jnp.pad(array, widths)
+        def fit(array: Array, rank: Array, size: int) -> Array:
+            wider = jnp.pad(array, ((0, size - len(array)), (0, 0)))
+            return jnp.where(jnp.arange(size)[:, None] < rank, wider, 0.0)
 
-        def both(array: Array) -> Array:
-            return rows(rows(array), 1)
+        def small(array: Array, own: Side, size: int, other: Side, other_size: int) -> Array:
+            return fit(fit(array, own.rank, size).T, other.rank, other_size).T
 
-        sides = [
-            Side(rows(side.asked), rows(side.answers), both(side.response), side.rank)
-            for side in (self.forward_side, self.backward_side)
-        ]
-        optional = {name: None if array is None else rows(array)
+        def side(own: Side, size: int, other: Side, other_size: int) -> Side:
+            return Side(
+                fit(own.asked, own.rank, size), fit(own.answers, own.rank, size),
+                small(own.met, own, size, other, other_size), small(own.response, own, size, other, other_size),
+                own.rank, jnp.zeros_like(own.short),
+            )  # fmt: skip
+
+        ahead, back, rank = self.forward_side, self.backward_side, self.forward_side.rank
+        optional = {name: None if array is None else fit(array, rank, forward)
                     for name, array in (("mirror", self.mirror), ("velocity", self.velocity))}  # fmt: skip
         return replace(
-            self, forward_side=sides[0], backward_side=sides[1], current=rows(self.current),
-            overlap=both(self.overlap), **optional,
+            self, forward_side=side(ahead, forward, back, backward), backward_side=side(back, backward, ahead, forward),
+            current=fit(self.current, rank, forward), **optional,
         )  # fmt: skip
 
 
-class New(NamedTuple):
-    """Directions that a question adds, (k, ·) each, rows beyond their number are 0.
+class Question(NamedTuple):
+    """Rows (k, n) as multiples `size` of `unit` rows, with the coordinates `known` (k, room) of those on rows asked."""
 
-    `met` is the overlap of the answers with the rows asked from the other side; `response` is its mean.
-    """
-
-    asked: Array
-    answers: Array
-    response: Array
-    met: Array
+    unit: Array
+    size: Array
+    known: Array
 
 
-def ask(
-    side: Side, other: Side, rows: Array, source: Source, key: Array, tolerance: Array, width: int
-) -> tuple[Side, Source, Array, New]:
-    """Extend `side` so that it can answer `rows` (k, n); returns coefficients with rows ≈ coefficients·asked.
+class Asked(NamedTuple):
+    """What a question has led to; `coefficients` (k, room) are the coordinates of its rows on the rows asked."""
 
-    What is left of a row is below `tolerance` of it.
-    """
-    count = rows.shape[0]
+    side: Side
+    other: Side
+    kept: list[Array]
+    source: Source
+    coefficients: Array
+
+
+def pose(rows: Array, side: Side, width: int) -> Question:
     size = jnp.sqrt(jnp.mean(rows**2, axis=1) * (rows.shape[1] / width))
     unit = rows / jnp.where(size > 0, size, 1.0)[:, None]
-    known = unit @ side.asked.T / width
-    residual = what_is_new(unit, known, side.asked, tolerance, width)
-    share, vectors = jnp.linalg.eigh(residual @ residual.T / width)
-    share, vectors = share[::-1], vectors[:, ::-1]  # most variance first: it gets the best quasi-random dimension
-    # A residual below `tolerance` waits; once one is above, all that rounding lets us see are taken, so that
-    # extensions, which cost as much as an answer, are rare.
-    lowest = jnp.maximum(TAKEN * tolerance, 4 * jnp.finfo(rows.dtype).eps ** 0.5)
-    fresh = jnp.where(share[0] > tolerance**2, jnp.sum(share > lowest**2), 0).astype(side.rank.dtype)
-    combine = vectors / jnp.sqrt(jnp.where(share > 0, share, 1.0))
-
-    offsets = other.asked.shape[1] // width
-    source = source.ready(key, count * offsets, rows)
-
-    def extend(block: int) -> Callable[[], New]:
-        """New directions and their answers, `block` at most; rows beyond `fresh` are 0."""
-
-        def branch() -> New:
-            if block == 0:
-                room, answered = other.asked.shape
-                none = jnp.zeros((count, room), rows.dtype)
-                return New(jnp.zeros_like(rows), jnp.zeros((count, answered), rows.dtype), none, none)
-            valid = (jnp.arange(block) < fresh)[:, None]
-            asked = jnp.where(valid, project_out(combine[:, :block].T @ residual, side.asked, width), 0.0)
-            asked = orthonormalise(asked, width, 1.0 - valid[:, 0].astype(asked.dtype))
-            gaussians = jnp.where(valid, source.draw(key, block, other.asked), 0.0)
-            response = asked @ other.answers.T / width
-            met = response + gaussians @ other.asked.T / width
-            pad = ((0, count - block), (0, 0))
-            return New(*(jnp.pad(a, pad) for a in (asked, gaussians + response @ other.asked, response, met)))
-
-        return branch
-
-    sizes = block_sizes(count)
-    which = jnp.searchsorted(jnp.asarray(sizes), fresh)
-    new = jax.lax.switch(which, [extend(block) for block in sizes])
-    at = (jnp.zeros_like(side.rank), side.rank)
-    coefficients = jax.lax.dynamic_update_slice(known, residual @ new.asked.T / width, at) * size[:, None]
-    return side.put(new, fresh), source.take(fresh * offsets), coefficients, new
+    return Question(unit, size, unit @ side.asked.T / width)
 
 
-def what_is_new(unit: Array, known: Array, asked: Array, tolerance: Array, width: int) -> Array:
-    """Rows of length 1 minus their projection known·asked, or 0 where that is surely below `tolerance`.
+def take_up(
+    question: Question, side: Side, other: Side, kept: list[Array], scales: list[Array], source: Source, key: Array,
+    tolerance: Array, width: int,
+) -> Asked:  # fmt: skip
+    """Extend `side` by what is new in a question, until less than `tolerance` of every row is left.
 
-    Pythagoras tells for the price of small products whether the pass over `asked` can be spared.
+    Rows of `kept` get `scales` times W(0)'s answers to the new directions. Where nothing is new the loop does not run
+    and no buffer is touched; Pythagoras tells for the price of one pass over `known`.
     """
-    left = jnp.linalg.eigvalsh(unit @ unit.T / width - known @ known.T)[-1]
-    rounding = 100 * len(unit) * jnp.finfo(unit.dtype).eps
-    return jax.lax.cond(left > tolerance**2 - rounding, lambda: unit - known @ asked, lambda: jnp.zeros_like(unit))
+    unit, known = question.unit, question.known
+    block, offsets = min(len(unit), BLOCK), other.asked.shape[1] // width
+    room = len(side.asked)
+    present = (question.size > 0).astype(jnp.float64)
+    left = present - jnp.sum(known.astype(jnp.float64) ** 2, axis=1)
+    allowed = tolerance.astype(jnp.float64) ** 2
+    # A direction below the square root of the rounding error is noise.
+    lowest = jnp.maximum(allowed / 16, 16 * jnp.finfo(unit.dtype).eps)
 
+    def more(carry) -> Array:
+        side, _, _, source, _, left = carry
+        return (jnp.max(left) > allowed) & (side.rank + block <= room) & ~source.full
 
-def block_sizes(count: int) -> list[int]:
-    """How many new directions a question is compiled for: none, a few, or as many as it has rows.
+    def extend(carry):
+        side, other, kept, source, known, left = carry
+        _, chosen = jax.lax.top_k(left, block)
+        residual = project_out(unit[chosen], side.asked, width)
+        shares, vectors = jnp.linalg.eigh((residual @ residual.T / width).astype(jnp.float64))
+        shares, vectors = shares[::-1], vectors[:, ::-1]  # most variance first: it gets the best quasi-random dimension
+        # Row by row, what is left behind the first m directions; as few are taken as leave little enough of each row.
+        parts = vectors**2 * jnp.maximum(shares, 0.0)
+        behind = jnp.sum(parts, axis=1, keepdims=True) - jnp.cumsum(parts, axis=1)
+        enough = 1 + jnp.argmax(jnp.max(behind, axis=0) <= allowed)
+        fresh = jnp.minimum(jnp.where(jnp.max(behind[:, -1]) <= allowed, enough, block), jnp.sum(shares > lowest))
+        fresh = fresh.astype(side.rank.dtype)
+        valid = (jnp.arange(block) < fresh)[:, None]
+        combine = (vectors / jnp.sqrt(jnp.maximum(shares, lowest))).T.astype(unit.dtype)
+        asked = jnp.where(valid, project_out(combine @ residual, side.asked, width), 0.0)
+        asked = orthonormalise(asked, width, 1.0 - valid[:, 0])
+        source = source.ready(jax.random.fold_in(key, 2 * side.rank), fresh * offsets, residual)
+        drawn = source.draw(jax.random.fold_in(key, 2 * side.rank + 1), block, other.asked)
+        gaussians = jnp.where(valid, drawn, 0.0)
+        response = asked @ other.answers.T / width
+        answers = gaussians + response @ other.asked
+        met = response + gaussians @ other.asked.T / width
 
-    Once the rank has settled a step brings few new directions, and work on all `count` rows would be wasted.
-    """
-    return sorted({0, -(-count // 4), count})
+        # What is new is known when all that reads the buffers is.
+        at = after(side.rank, answers, met)
+        zero = jnp.zeros_like(at)
+
+        def put(buffer: Array, rows: Array) -> Array:
+            return jax.lax.dynamic_update_slice(buffer, rows, (at, zero))
+
+        known = jax.lax.dynamic_update_slice(known, unit @ asked.T / width, (zero, at))
+        left = left - jnp.sum((unit @ asked.T / width).astype(jnp.float64) ** 2, axis=1)
+        left = left.at[chosen].set(jnp.where(fresh > 0, behind[:, jnp.maximum(fresh - 1, 0)], 0.0))
+        kept = [put(buffer, scale * answers) for buffer, scale in zip(kept, scales, strict=False)]
+        side = Side(
+            put(side.asked, asked), put(side.answers, answers), put(side.met, response), put(side.response, response),
+            side.rank + fresh, side.short,
+        )  # fmt: skip
+        other = replace(other, met=jax.lax.dynamic_update_slice(other.met, met.T, (zero, at)))
+        return side, other, kept, source.take(fresh * offsets), known, left
+
+    start = (side, other, kept, source, known, left)
+    side, other, kept, source, known, left = jax.lax.while_loop(more, extend, start)
+    side = replace(side, short=side.short | ((jnp.max(left) > allowed) & ~source.full))
+    return Asked(side, other, kept, source, known * question.size[:, None])
 
 
 def make_low_rank(
-    out: int, inside: int, width: int, capacity: int, dtype, tolerance: Array, parts: frozenset[str], rho: Array,
-    velocity: bool, backward_only: bool,
+    out: int, inside: int, width: int, room: tuple[int, int], dtype, tolerance: Array, parts: frozenset[str],
+    rho: Array, velocity: bool,
 ) -> LowRank:  # fmt: skip
-    """A matrix about which nothing has been asked yet; `backward_only` has no room for forward questions.
+    """A matrix about which nothing has been asked yet, with `room` for directions asked forward and backward.
 
     `parts` are what is asked about besides W(t); the matrix that follows W starts as ρW(0).
     """
-    forward_capacity = 0 if backward_only else capacity
+    forward, backward = room
 
-    def side(rows: int, other: int, asked: int, answered: int) -> Side:
-        arrays = (jnp.zeros((rows, n), dtype) for n in (asked, answered, other))
-        return Side(next(arrays), next(arrays), next(arrays), jnp.zeros((), jnp.int32))
+    def side(rows: int, others: int, asked: int, answered: int) -> Side:
+        large = (jnp.zeros((rows, n), dtype) for n in (asked, answered))
+        small = (jnp.zeros((rows, others), dtype) for _ in range(2))
+        return Side(*large, *small, jnp.zeros((), jnp.int32), jnp.asarray(False))
 
-    current = jnp.zeros((forward_capacity, out), dtype)
+    current = jnp.zeros((forward, out), dtype)
     return LowRank(
-        forward_side=side(forward_capacity, capacity, inside, out),
-        backward_side=side(capacity, forward_capacity, out, inside),
+        forward_side=side(forward, backward, inside, out),
+        backward_side=side(backward, forward, out, inside),
         current=current,
-        overlap=jnp.zeros((capacity, forward_capacity), dtype),
         mirror=jnp.zeros_like(current) if "mirror" in parts else None,
         velocity=jnp.zeros_like(current) if velocity else None,
         scale=jnp.ones((), dtype),

@@ -11,8 +11,10 @@ from jax import Array
 
 from ..observables import Fields
 from .backward import backward
+from .capacity import shortages, undo
 from .order import after
 from .state import Inputs, Spec, State
+from .wide_matrix import Rates
 
 
 def forward(
@@ -58,7 +60,12 @@ def read_out(spec: Spec, inputs: Inputs, readout: Array, phi: list[Array]) -> Ar
 
 
 def step(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
-    """One step of size dt; the fields are those before the update."""
+    """One step of size dt; the fields are those before the update.
+
+    A step that finds no room for what is new changes nothing but says so in its buffers (`shortages`); it is to be
+    taken again when they have grown.
+    """
+    before = state
     key = jax.random.fold_in(state.key, state.step)
     state, h, phi, rows, records = forward(spec, inputs, state, jax.random.fold_in(key, 0))
     raw = read_out(spec, inputs, state.readout, phi)
@@ -67,7 +74,8 @@ def step(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
     delta = _per_read(spec, spec.loss.delta, f[: spec.points], inputs.y)
     state, signals, z, g, g_tilde = backward(spec, inputs, state, h, phi, delta, jax.random.fold_in(key, 1))
     fields = Fields(h, phi, signals, z, g, g_tilde, rows, f, delta)
-    return _learn(spec, inputs, state, fields, records), fields
+    ok = ~jnp.any(jnp.stack([jnp.asarray(False), *jax.tree.leaves(shortages(state))]))
+    return undo(_learn(spec, inputs, state, fields, records, ok), before, ok), fields
 
 
 def _per_read(spec: Spec, function, a: Array, b: Array) -> Array:
@@ -91,8 +99,8 @@ def _teaching(spec: Spec, inputs: Inputs, fields: Fields, batch: Array, rate: Ar
     return found
 
 
-def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list[Any]) -> State:
-    """All weight updates of one step."""
+def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list[Any], ok: Array) -> State:
+    """All weight updates of one step; none where it is not `ok`."""
     wiring, rows = spec.wiring, spec.points * spec.wiring.layout.positions
     rate = inputs.dt * inputs.richness
     batch = inputs.batches[jnp.minimum(state.step, len(inputs.batches) - 1)]
@@ -111,16 +119,14 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
     readout_change = rate * jnp.einsum("mrc,mran->can", delta, seen)
     previous = None
     if spec.integrator == "ab2":
-        teaching, records, readout_change, previous = _adams_bashforth(state, teaching, records, readout_change)
+        teaching, records, readout_change, previous = _adams_bashforth(state, teaching, records, readout_change, ok)
 
     # Weights change when all questions about them are answered.
-    decay = after(1.0 - inputs.dt * inputs.weight_decay, *fields.signal, *fields.z)
-    keep = jnp.zeros_like(decay)
-    if spec.momentum:
-        share = inputs.dt / inputs.momentum
-        keep = 1.0 - share
-        teaching = [share * t for t in teaching]
-        readout_change = share * readout_change
+    moves = ok.astype(rate.dtype)
+    decay = after(1.0 - moves * inputs.dt * inputs.weight_decay, *fields.signal, *fields.z)
+    share = moves * inputs.dt / inputs.momentum if spec.momentum else jnp.ones_like(rate)
+    keep = 1.0 - share
+    teaching, readout_change = [share * t for t in teaching], share * readout_change
     input_change = records[0].T @ teaching[0]
     velocity = state.velocity
     if velocity is not None:
@@ -128,9 +134,9 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
         readout_change = keep * velocity[1] + readout_change
         velocity = (input_change, readout_change)
     rules = spec.form.filled(inputs.rule)
-    follow = [jnp.asarray(inputs.dt * rule.feedback.follow, decay.dtype) for rule in rules]
+    follow = [jnp.asarray(moves * inputs.dt * rule.feedback.follow, decay.dtype) for rule in rules]
     matrices = [
-        matrix.update(record, t, decay, keep, follow[wiring.ends(number)[0]])
+        matrix.update(record, t, Rates(decay, moves, keep, follow[wiring.ends(number)[0]]))
         for number, (matrix, record, t) in enumerate(zip(state.matrices, records[1:], teaching[1:], strict=True))
     ]
     mirror = state.readout_mirror
@@ -138,23 +144,24 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
         mirror = mirror + follow[-1] * (state.readout - mirror)
     return replace(
         state,
-        step=state.step + 1,
+        step=state.step + ok.astype(state.step.dtype),
         scale=decay * state.scale,
-        inputs=decay * state.inputs + input_change,
+        inputs=decay * state.inputs + moves * input_change,
         matrices=matrices,
-        readout=decay * state.readout + readout_change,
+        readout=decay * state.readout + moves * readout_change,
         readout_mirror=mirror,
         velocity=velocity,
         previous=previous,
     )
 
 
-def _adams_bashforth(state: State, teaching: list[Array], records: list[Array], readout_change: Array):
+def _adams_bashforth(state: State, teaching: list[Array], records: list[Array], readout_change: Array, ok: Array):
     """3/2 of this step's change minus 1/2 of the last one's; the first step is Euler's."""
     first = state.step == 0
     now, before = jnp.where(first, 1.0, 1.5), jnp.where(first, 0.0, -0.5)
     old_teaching, old_records, old_readout = state.previous
-    previous = (teaching, records, readout_change)
+    made = (teaching, records, readout_change)
+    previous = jax.tree.map(lambda new, old: jnp.where(ok, new, old), made, state.previous)
     teaching = [jnp.concatenate([now * a, before * b]) for a, b in zip(teaching, old_teaching, strict=True)]
     records = [jnp.concatenate([a, b]) for a, b in zip(records, old_records, strict=True)]
     return teaching, records, now * readout_change + before * old_readout, previous

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -14,11 +17,12 @@ import numpy as np
 from jax import Array
 
 from ..errors import DivergenceError, TooFewSamplesError
-from ..numerics.memory import bytes_of, check_memory
+from ..numerics.memory import available_bytes, bytes_of, check_memory
 from ..observables import Fields, Moment, Observable
 from ..observables.kernels import whole_fields
-from .capacity import Demand, demand_of, enlarge, first_capacity, grown, has_room, ranks
-from .interpretation import Interpretation, initialise
+from ..precision import enable_x64
+from .capacity import enlarge, first_room, larger, ranks, shortages
+from .interpretation import Interpretation, Room, initialise
 from .program import step
 from .state import Inputs, Spec, State
 
@@ -37,6 +41,7 @@ class Recording:
     every: int
     neurons: int
     fields_every: int = 0  # whole fields φ, g, g̃ as well, every so many steps; 0 is never
+    note: str = field(default="", compare=False)  # what a user should know about this choice
 
     def steps(self, last: int) -> np.ndarray:
         """The recorded ones of steps 0 … `last`."""
@@ -50,7 +55,7 @@ class Recording:
         return {"f": f[:, 0] if f.shape[1] == 1 else f} | values
 
     def moment(self, spec: Spec, inputs: Inputs, fields: Fields) -> Moment:
-        return Moment(fields, inputs.x, spec.points, spec.wiring, self.neurons)
+        return Moment(fields, inputs.x, inputs.y, spec.points, spec.wiring, self.neurons)
 
 
 @dataclass(frozen=True)
@@ -68,10 +73,19 @@ class Leg:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out: raw arrays with a leading axis over networks, and how it went."""
+    """What came out: raw arrays with a leading axis over networks, how it went, and the room that it took."""
 
     arrays: dict[str, np.ndarray]
     info: dict[str, Any]
+    room: Room
+
+    def __add__(self, other: Outcome) -> Outcome:
+        """Both together, as if they had been one run."""
+        arrays = {name: np.concatenate([value, other.arrays[name]]) for name, value in self.arrays.items()}
+        info = self.info | {"seeds": self.info["seeds"] + other.info["seeds"]}
+        for name in {"rank", "directions"} & self.info.keys():
+            info[name] = max(self.info[name], other.info[name])
+        return Outcome(arrays, info, other.room)
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,7 @@ class Run:
     kind: Interpretation
     recording: Recording
     steps: int
-    keys: Array
+    keys: Sequence[Array] | Array
     quasi: np.ndarray | None = None
     report: Report = lambda done, total, message: None
     finish: Callable[[State, dict[str, np.ndarray]], dict[str, np.ndarray]] = lambda state, records: records
@@ -104,53 +118,54 @@ class Run:
         """Steps of one network; the last one only measures."""
         return self.steps + 1
 
-    @property
-    def demand(self) -> Demand:
-        return demand_of(self.spec, self.inputs.x.shape[1] // self.spec.wiring.layout.positions)
-
-    def start(self, number: int) -> Leg:
-        """Network `number` before its first step."""
-        kind = first_capacity(self.kind, self.spec, self.demand, self.inputs.x.shape[-1])
-        quasi = self._quasi(number)
-        shapes = jax.eval_shape(lambda *arrays: arrays, self.inputs, self.keys[number], quasi)
-        leaves, tree = jax.tree.flatten(shapes)
-        room, size = _room(self.spec, kind, self.recording, self.steps, tuple(leaves), tree)
+    def start(self, number: int, room: Room | None = None) -> Leg:
+        """Network `number` before its first step, in buffers of `room` where one before it has shown what is needed."""
+        if room is None:
+            samples = self.inputs.x.shape[1] // self.spec.wiring.layout.positions
+            room = first_room(self.kind, self.spec, samples, self.inputs.x.shape[-1])
+        kind = replace(self.kind, room=room)
+        records, size = self._sizes(kind, number)
         check_memory(size, f"a run of width {kind.width}", SMALLER)
-        state = _start(self.spec, kind, self.inputs, self.keys[number], quasi)
-        return Leg(kind, state, {name: jnp.zeros(s.shape, s.dtype) for name, s in room.items()})
+        state = _start(self.spec, kind, self.inputs, self.keys[number], self._quasi(number))
+        return Leg(kind, state, {name: jax.device_put(np.zeros(s.shape, s.dtype)) for name, s in records.items()})
+
+    def _sizes(self, kind: Interpretation, number: int) -> tuple[dict[str, jax.ShapeDtypeStruct], int]:
+        """Shapes of what is recorded, and bytes of that and of a network."""
+        given = (self.inputs, self.keys[number], self._quasi(number))
+        leaves, tree = jax.tree.flatten(jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), given))
+        return _room(self.spec, kind, self.recording, self.steps, tuple(leaves), tree)
 
     def _quasi(self, number: int) -> Array:
         if self.quasi is None:
-            return jnp.zeros((self.spec.populations, 0, self.kind.width), self.kind.dtype)
-        return jnp.asarray(self.quasi[number])
+            return jax.device_put(np.zeros((self.spec.populations, 0, self.kind.width), self.kind.dtype))
+        return jax.device_put(self.quasi[number])
 
     def advance(self, leg: Leg) -> Leg:
-        """One chunk of steps, shorter where buffers are full: they grow before the next one."""
+        """One chunk of steps, shorter where a step found no room: buffers grow, and the next chunk takes it again."""
         until, began = min(leg.done + leg.chunk, self.total), time.perf_counter()
         state, records, status = _advance(
-            self.spec, self.recording, self.demand, self.inputs, leg.state, leg.records, jnp.asarray(until)
+            self.spec, self.recording, self.inputs, leg.state, leg.records, jnp.asarray(until)
         )
-        reached, finite, (rank, prepared, drawn) = jax.device_get(status)
+        reached, finite, used, short = jax.device_get(status)
         kind, reached = leg.kind, int(reached)
-        if kind.kind == "mean_field":
-            # First: where Gaussians are prepared beyond S dimensions, numbers stop being finite for that reason.
-            self._check_particles(int(prepared) if prepared > kind.width else int(drawn))
+        directions = max([0, *map(int, used.sources)])
+        rank = max([0, *(int(r) for pair in used.matrices for r in pair), *map(int, used.feedbacks)])
+        self._check_particles(directions)
         self._check_finite(reached, bool(finite))
-        if reached < until:
-            kind = grown(kind, int(rank), int(prepared), self.demand)
+        if any(jax.tree.leaves(short)):
+            kind = replace(kind, room=larger(kind.room, used, short))
             what = f"a run of width {kind.width} at rank {rank}"
             check_memory(2 * bytes_of(state), what, SMALLER + ", or raise tolerance")
-            state = enlarge(state, kind)
+            state = enlarge(state, kind.room)
         seconds, steps = max(time.perf_counter() - began, 1e-9), max(reached - leg.done, 1)
         chunk = max(1, min(4 * leg.chunk, int(SECONDS_PER_CALL * steps / seconds)))
         return replace(
-            leg, kind=kind, state=state, records=records, done=reached, chunk=chunk, rank=int(rank),
-            directions=int(drawn),
-        )  # fmt: skip
+            leg, kind=kind, state=state, records=records, done=reached, chunk=chunk, rank=rank, directions=directions
+        )
 
-    def legs(self, number: int) -> Iterator[Leg]:
+    def legs(self, number: int, room: Room | None = None) -> Iterator[Leg]:
         """Network `number`, chunk by chunk, from its start to its end."""
-        leg = self.start(number)
+        leg = self.start(number, room)
         while leg.done < self.total:
             leg = self.advance(leg)
             yield leg
@@ -161,24 +176,48 @@ class Run:
         arrays = {name: np.asarray(value) for name, value in leg.records.items()}
         return self.finish(leg.state, {n: a if n in untimed else a[:times] for n, a in arrays.items()})
 
-    def to_the_end(self) -> Outcome:
-        """Train every network, one after another: one network in memory, one compilation for all."""
-        kept, rank, directions = [], 0, 0
-        for number in range(len(self.keys)):
-            for leg in self.legs(number):
-                done = number * self.total + leg.done
-                what = f"{self.kind.kind}, width {self.kind.width}, {len(self.keys)} runs"
-                self.report(done, len(self.keys) * self.total, what)
-            kept.append(self.records_of(leg))
-            rank, directions = max(rank, leg.rank), max(directions, leg.directions)
-            del leg  # before the next network is made
+    def to_the_end(self, room: Room | None = None) -> Outcome:
+        """Train every network. The first one finds the buffers' sizes, so that one compilation serves all others, which
+        then run side by side as far as memory allows."""
+        done, stop = Counter(self), threading.Event()
+
+        def train(number: int, room: Room | None) -> tuple[dict[str, np.ndarray], Leg]:
+            with enable_x64(True):  # a setting of the thread
+                leg = None
+                for leg in self.legs(number, room):
+                    done.set(number, leg.done)
+                    if stop.is_set():
+                        raise KeyboardInterrupt
+                assert leg is not None
+                return self.records_of(leg), replace(leg, state=None, records={})  # type: ignore[arg-type]
+
+        first = train(0, room)
+        room, others = first[1].kind.room, range(1, len(self.keys))
+        found = [first]
+        if others:
+            with ThreadPoolExecutor(self._workers(room)) as pool:
+                futures = [pool.submit(train, number, room) for number in others]
+                try:
+                    found += [future.result() for future in futures]
+                except BaseException:
+                    stop.set()
+                    pool.shutdown(cancel_futures=True)
+                    raise
+        kept, legs = zip(*found, strict=True)
         arrays = {name: np.stack([records[name] for records in kept]) for name in kept[0]}
         info: dict[str, Any] = {"width": self.kind.width, "seeds": len(self.keys), "engine": self.kind.kind}
-        if self.kind.kind != "dense":
-            info |= {"rank": rank, "tolerance": float(self.inputs.tolerance)}
+        if not self.kind.has_entries:
+            info |= {"rank": max(leg.rank for leg in legs), "tolerance": float(self.inputs.tolerance)}
         if self.kind.kind == "mean_field":
-            info |= {"directions": directions}
-        return Outcome(arrays, info)
+            info |= {"directions": max(leg.directions for leg in legs)}
+        return Outcome(arrays, info, legs[-1].kind.room)
+
+    def _workers(self, room: Room) -> int:
+        """How many networks run at once: as many as there are processors, within half of the free memory."""
+        _, size = self._sizes(replace(self.kind, room=room), 0)
+        free = available_bytes()
+        fitting = len(self.keys) if free is None else int(free / 2 / max(size, 1))
+        return max(1, min(os.cpu_count() or 1, fitting, len(self.keys) - 1))
 
     def _check_finite(self, reached: int, finite: bool) -> None:
         if not finite:
@@ -186,11 +225,26 @@ class Run:
             raise DivergenceError(f"the run diverged at step {reached - 1} ({numbers}); lower dt, or lower richness")
 
     def _check_particles(self, directions: int) -> None:
-        if directions > self.kind.width // 2:
+        if self.kind.kind == "mean_field" and directions > self.kind.width // 2:
             raise TooFewSamplesError(
                 f"a layer has {directions} Gaussian directions for {self.kind.width} particles; raise samples to "
-                f"{4 * directions} or more, or raise tolerance (now {float(self.inputs.tolerance):g})"
+                f"{4 * directions} or more, or raise tolerance (now {float(self.inputs.tolerance):g})",
+                directions,
             )
+
+
+class Counter:
+    """Adds up the steps of networks that run side by side, for a report."""
+
+    def __init__(self, run: Run):
+        self._run, self._lock, self._done = run, threading.Lock(), {}
+
+    def set(self, number: int, done: int) -> None:
+        run = self._run
+        with self._lock:
+            self._done[number] = done
+            what = f"{run.kind.kind}, width {run.kind.width}, {len(run.keys)} runs"
+            run.report(sum(self._done.values()), len(run.keys) * run.total, what)
 
 
 @partial(jax.jit, static_argnames=("spec", "kind"))
@@ -198,16 +252,16 @@ def _start(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, quasi: 
     return initialise(spec, kind, inputs, key, quasi)
 
 
-@partial(jax.jit, static_argnames=("spec", "recording", "demand"), donate_argnums=(4, 5))
+@partial(jax.jit, static_argnames=("spec", "recording"), donate_argnums=(3, 4))
 def _advance(
-    spec: Spec, recording: Recording, demand: Demand, inputs: Inputs, state: State, records: dict[str, Array],
-    until: Array,
-) -> tuple[State, dict[str, Array], tuple[Array, Array, tuple[Array, Array, Array]]]:  # fmt: skip
-    """As far as `until`, or to where buffers are full or numbers are not finite; with step, finite and ranks."""
+    spec: Spec, recording: Recording, inputs: Inputs, state: State, records: dict[str, Array], until: Array
+) -> tuple[State, dict[str, Array], tuple[Array, Array, Room, Room]]:
+    """As far as `until`, or to where buffers are full or numbers are not finite; with what `advance` reads."""
 
     def go_on(carry) -> Array:
         state, _, finite = carry
-        return (state.step < until) & finite & has_room(state, demand)
+        short = jnp.any(jnp.stack([jnp.asarray(False), *jax.tree.leaves(shortages(state))]))
+        return (state.step < until) & finite & ~short
 
     def one(carry):
         state, kept, _ = carry
@@ -230,7 +284,7 @@ def _advance(
         return state, kept | {"h_final": _last(spec, recording, fields)}, finite
 
     state, records, finite = jax.lax.while_loop(go_on, one, (state, records, jnp.asarray(True)))
-    return state, records, (state.step, finite, ranks(state))
+    return state, records, (state.step, finite, ranks(state), shortages(state))
 
 
 def _last(spec: Spec, recording: Recording, fields: Fields) -> Array:

@@ -31,20 +31,25 @@ def orthonormalise(rows: Array, width: int, missing: Array | None = None) -> Arr
 
     Rows that are 0 stay 0; `missing` (k,) is 1 for them, which keeps the factorisation finite.
     """
-    gram = rows @ rows.T / width
+    gram = (rows @ rows.T / width).astype(jnp.float64)
     if missing is not None:
-        gram = gram + jnp.diag(missing)
+        gram = gram + jnp.diag(missing.astype(gram.dtype))
     factor = jnp.linalg.cholesky(gram)
     # The inverse of the small factor and one product: a triangular solve with rows this long is 100 times slower.
-    inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(rows), dtype=rows.dtype), lower=True)
-    return inverse @ rows
+    inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(rows), dtype=gram.dtype), lower=True)
+    return inverse.astype(rows.dtype) @ rows
 
 
 class Source(eqx.Module):
     """Gaussians of one population. A row may span several times the population: one Gaussian per filter offset."""
 
+    @property
     @abc.abstractmethod
-    def ready(self, key: Array, rows: int, cause: Array) -> Source:
+    def full(self) -> Array:
+        """Whether more Gaussians were asked for than there is room for."""
+
+    @abc.abstractmethod
+    def ready(self, key: Array, rows: Array, cause: Array) -> Source:
         """The source, ready to give `rows` Gaussians over the population; `cause` depends on earlier draws, and the
         buffer is written only after it."""
 
@@ -62,7 +67,11 @@ class Plain(Source):
 
     width: int = eqx.field(static=True)
 
-    def ready(self, key: Array, rows: int, cause: Array) -> Plain:
+    @property
+    def full(self) -> Array:
+        return jnp.asarray(False)
+
+    def ready(self, key: Array, rows: Array, cause: Array) -> Plain:
         return self
 
     def draw(self, key: Array, rows: int, fields: Array) -> Array:
@@ -77,32 +86,43 @@ class Matched(Source):
     """Quasi-random, moment-matched Gaussians of S particles.
 
     Attributes:
-        basis: (capacity, S) orthonormal rows: the constant, then all Gaussians, drawn or prepared.
+        basis: (room, S) orthonormal rows: the constant, then all Gaussians, drawn or prepared.
         count: how many rows of `basis` have been drawn.
         prepared: how many rows of `basis` are filled.
         quasi: (d, S) quasi-random normal rows, the raw material of the first d Gaussians.
+        short: whether more were asked for than there is room for.
     """
 
     basis: Array
     count: Array
     prepared: Array
     quasi: Array
+    short: Array
 
     @property
     def width(self) -> int:
         return self.basis.shape[1]
 
-    def ready(self, key: Array, rows: int, cause: Array) -> Matched:
-        block = batch(rows)
+    @property
+    def full(self) -> Array:
+        return self.short
 
-        def fill() -> Array:
-            return orthonormalise(project_out(self._raw(key, block), self.basis, self.width), self.width)
+    def ready(self, key: Array, rows: Array, cause: Array) -> Matched:
+        needed, room = self.count + rows, len(self.basis)
 
-        short = self.prepared < self.count + rows
-        new = jax.lax.cond(short, fill, lambda: jnp.zeros((block, self.width), self.basis.dtype))
-        place = after(self.prepared, cause)
-        basis = jax.lax.dynamic_update_slice(self.basis, new, (place, jnp.zeros_like(place)))
-        return replace(self, basis=basis, prepared=self.prepared + block * short)
+        def more(carry: tuple[Array, Array]) -> Array:
+            _, prepared = carry
+            return (prepared < needed) & (prepared + AHEAD <= room)
+
+        def fill(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            basis, prepared = carry
+            raw = self._raw(jax.random.fold_in(key, prepared), prepared)
+            new = orthonormalise(project_out(raw, basis, self.width), self.width)
+            return jax.lax.dynamic_update_slice(basis, new, (prepared, jnp.zeros_like(prepared))), prepared + AHEAD
+
+        start = (self.basis, after(self.prepared, cause))
+        basis, prepared = jax.lax.while_loop(more, fill, start)
+        return replace(self, basis=basis, prepared=prepared, short=self.short | (prepared < needed))
 
     def draw(self, key: Array, rows: int, fields: Array) -> Array:
         offsets = fields.shape[1] // self.width
@@ -113,27 +133,25 @@ class Matched(Source):
     def take(self, rows: Array) -> Matched:
         return replace(self, count=self.count + rows)
 
-    def grown(self, directions: int) -> Matched:
-        """The same with room for `directions` Gaussians."""
-        return replace(self, basis=jnp.pad(self.basis, ((0, directions - len(self.basis)), (0, 0))))
-
-    def _raw(self, key: Array, rows: int) -> Array:
-        plain = jax.random.normal(key, (rows, self.width), self.basis.dtype)
+    def _raw(self, key: Array, prepared: Array) -> Array:
+        """Raw material of the next Gaussians: quasi-random rows while there are any."""
+        plain = jax.random.normal(key, (AHEAD, self.width), self.basis.dtype)
         total = self.quasi.shape[0]
         if total == 0:
             return plain
-        index = self.prepared - 1 + jnp.arange(rows)
+        index = prepared - 1 + jnp.arange(AHEAD)
         quasi = self.quasi[jnp.minimum(index, total - 1)]
         return jnp.where((index < total)[:, None], quasi, plain)
 
+    def grown(self, room: int) -> Matched:
+        """The same with room for `room` Gaussians."""
+        padded = jnp.pad(self.basis, ((0, room - len(self.basis)), (0, 0)))
+        filled = jnp.arange(room)[:, None] < self.prepared
+        return replace(self, basis=jnp.where(filled, padded, 0.0), short=jnp.zeros_like(self.short))
 
-def batch(rows: int) -> int:
-    """How many Gaussians are prepared when `rows` may be needed."""
-    return max(rows, AHEAD)
 
-
-def make_matched(directions: int, width: int, quasi: Array) -> Matched:
-    """A source with room for `directions`; the constant is its first row, so every Gaussian is mean-free."""
-    basis = jnp.zeros((directions, width), quasi.dtype).at[0].set(1.0)
+def make_matched(room: int, width: int, quasi: Array) -> Matched:
+    """A source with room for `room` Gaussians; the constant is its first row, so every Gaussian is mean-free."""
+    basis = jnp.zeros((room, width), quasi.dtype).at[0].set(1.0)
     one = jnp.ones((), jnp.int32)
-    return Matched(basis, one, one, quasi)
+    return Matched(basis, one, one, quasi, jnp.asarray(False))

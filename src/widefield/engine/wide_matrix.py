@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,15 +13,27 @@ from .sources import Source
 
 
 class Ask(NamedTuple):
-    """A block of backward questions `rows` (k, out) about some of W(t) ("current"), W(0) ("initial") and the matrix V
-    that follows W ("mirror").
+    """A block of backward questions `rows` (k, out) about a sum of W(t) ("current"), W(0) ("initial") and the matrix V
+    that follows W ("mirror"), with the given weights.
 
-    Where `entrywise` is a function, an interpretation that has entries answers with entrywise(W(t)) under "current".
+    Where `entrywise` is a function, an interpretation that has entries answers with entrywise(W(t)) instead.
     """
 
     rows: Array
-    wants: frozenset[str]
+    wants: Mapping[str, Any]
     entrywise: Callable[[Array], Array] | None = None
+
+
+class Rates(NamedTuple):
+    """How weights change in a step: W ← decay·W + move·V, V ← keep·V + (what was taught).
+
+    Without momentum V is what was taught in this step. What follows W goes the share `follow` of its way to W before.
+    """
+
+    decay: Array
+    move: Array
+    keep: Array
+    follow: Array
 
 
 class WideMatrix(eqx.Module):
@@ -40,14 +52,9 @@ class WideMatrix(eqx.Module):
         """
 
     @abc.abstractmethod
-    def backward(
-        self, asks: Sequence[Ask], source: Source, key: Array
-    ) -> tuple[WideMatrix, Source, list[dict[str, Array]]]:
-        """Answers (k, in) to backward questions, by name; `source` belongs to the population on the in side."""
+    def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[WideMatrix, Source, list[Array]]:
+        """Answers (k, in) to backward questions; `source` belongs to the population on the in side."""
 
     @abc.abstractmethod
-    def update(self, asked: Any, teaching: Array, decay: Array, keep: Array, follow: Array) -> WideMatrix:
-        """W/√N ← decay·W/√N + Σ_k teaching_k ⊗ asked_k/N; with momentum through a velocity V ← keep·V + Σ_k …
-
-        What follows W goes the share `follow` of its way to W before the update.
-        """
+    def update(self, asked: Any, teaching: Array, rates: Rates) -> WideMatrix:
+        """W/√N changes by Σ_k teaching_k ⊗ asked_k/N, at these rates."""

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError, NotConvergedError, require, require_integer
 from ..numerics.memory import check_memory
+from ..precision import double_precision
 from ..problem.networks import MLP
 from .averages import LayerAverages, Pairs, layer_averages, site_covariance, site_nodes
 
@@ -47,6 +48,7 @@ class KernelCovariance:
     errors: dict[str, np.ndarray]
 
 
+@double_precision
 def kernel_covariance(
     network: MLP, x: ArrayLike, *, width: int = 1, samples: int = 2**14, seeds: int = 8, seed: int = 0
 ) -> KernelCovariance:

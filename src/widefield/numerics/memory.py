@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
-
 import jax
+import psutil
 
 from ..errors import MemoryBudgetError
 
 
-def available_bytes() -> int:
-    """Memory that can be had without swapping."""
+def available_bytes() -> int | None:
+    """Memory that can be had without swapping, or None where the system does not say."""
     try:
-        with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return int(psutil.virtual_memory().available)
+    except Exception:  # as many kinds of error as there are systems
+        return None
 
 
 def bytes_of(tree: object) -> int:
@@ -28,9 +23,9 @@ def bytes_of(tree: object) -> int:
 
 
 def check_memory(needed: int, what: str, remedy: str) -> None:
-    """Refuse work that needs more than what is free."""
+    """Refuse work that needs more than what is free; where that is not known, refuse nothing."""
     free = available_bytes()
-    if needed > free:
+    if free is not None and needed > free:
         raise MemoryBudgetError(
             f"{what} needs about {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free; {remedy}"
         )

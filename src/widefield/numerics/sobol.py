@@ -6,33 +6,34 @@ import warnings
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 MOST_DIRECTIONS = 64
 
 
 def quasi_normals(
-    seed: int, runs: int, layers: int, directions: int, particles: int, dtype: str, *, joint: bool = False
+    seed: int, runs: range, layers: int, directions: int, particles: int, dtype: str, *, joint: bool = False
 ) -> np.ndarray:
-    """Independently scrambled Sobol normals, (runs, layers, directions, particles).
+    """Independently scrambled Sobol normals, (runs, layers, directions, particles); a run's depend on its number only.
 
     Two scramblings of a sequence are functions of each other, particle by particle. Where particle i of one layer meets
     particle i of another (`joint`, residual connections), layers must be different dimensions of one sequence.
     """
-    out = np.empty((runs, layers, directions, particles), dtype)
-    for run in range(runs):
+    out = np.empty((len(runs), layers, directions, particles), dtype)
+    for index, run in enumerate(runs):
         if joint:
             together = sobol_normals([seed, run], layers * directions, particles)
             # Every layer's first directions, which carry most of its variance, are among the first dimensions.
-            out[run] = together.reshape(directions, layers, particles).swapaxes(0, 1)
+            out[index] = together.reshape(directions, layers, particles).swapaxes(0, 1)
         else:
             for layer in range(layers):
-                out[run, layer] = sobol_normals([seed, run, layer], directions, particles)
+                out[index, layer] = sobol_normals([seed, run, layer], directions, particles)
     return out
 
 
 def sobol_normals(seed: list[int], directions: int, particles: int) -> np.ndarray:
     """One scrambled sequence as normals, (directions, particles)."""
+    from scipy.stats import qmc  # here, because it takes half a second to import
+
     sobol = qmc.Sobol(directions, scramble=True, rng=np.random.default_rng(seed))
     with warnings.catch_warnings():
         # Balance asks for a power of two; moment matching restores what another count loses.

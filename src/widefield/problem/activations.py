@@ -5,22 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from ..errors import InputError, one_line
-from .references import load_reference
+from ..precision import double_precision
+from .references import find_imported, load_reference, reduce_by_name
 
 Elementwise = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
 class Activation:
-    """An elementwise nonlinearity φ and its derivative φ̇.
+    """An elementwise nonlinearity φ and its derivative φ̇; two are equal if name and functions are.
 
-    `name` is what a TOML file says: a built-in name or `module:attribute`.
+    `name` is what a TOML file and a pickle say: a built-in name or `module:attribute`.
     """
 
     name: str
@@ -30,10 +32,22 @@ class Activation:
     def __repr__(self) -> str:
         return self.name
 
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return reduce_by_name(self, _named(self.name), as_activation)
 
-def _elementwise_derivative(phi: Elementwise) -> Elementwise:
-    # A jvp along ones is the elementwise derivative for any array shape.
-    return lambda h: jax.jvp(phi, (h,), (jnp.ones_like(h),))[1]
+    def __deepcopy__(self, memo: dict) -> Activation:
+        return self
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """φ̇ by automatic differentiation; derivatives of one function are equal, so that they share compilations."""
+
+    phi: Elementwise
+
+    def __call__(self, h: Array) -> Array:
+        # A jvp along ones is the elementwise derivative for any array shape.
+        return jax.jvp(self.phi, (h,), (jnp.ones_like(h),))[1]
 
 
 def _relu(h: Array) -> Array:
@@ -52,7 +66,7 @@ RELU = Activation("relu", _relu, _relu_dot)
 TANH = Activation("tanh", jnp.tanh, lambda h: 1.0 - jnp.tanh(h) ** 2)
 ERF = Activation("erf", jax.lax.erf, lambda h: 2.0 / math.sqrt(math.pi) * jnp.exp(-h * h))
 LINEAR = Activation("linear", lambda h: h, jnp.ones_like)
-GELU = Activation("gelu", _gelu, _elementwise_derivative(_gelu))
+GELU = Activation("gelu", _gelu, Derivative(_gelu))
 SOFTPLUS = Activation("softplus", jax.nn.softplus, jax.nn.sigmoid)
 
 ACTIVATIONS = {a.name: a for a in (RELU, TANH, ERF, LINEAR, GELU, SOFTPLUS)}
@@ -77,13 +91,21 @@ def as_activation(value: str | Activation | Elementwise) -> Activation:
     )
 
 
+def _named(name: str) -> Activation | None:
+    """What a name stands for, without importing anything."""
+    found = ACTIVATIONS.get(name) or find_imported(name)
+    return found if found is None or isinstance(found, Activation) else Activation(name, found, Derivative(found))
+
+
+@double_precision
 def _from_callable(phi: Elementwise, name: str) -> Activation:
     try:
-        shape = jax.eval_shape(_elementwise_derivative(phi), jax.ShapeDtypeStruct((2, 3), jnp.float64)).shape
+        hash(phi)  # compiled functions are kept by it
+        shape = jax.eval_shape(Derivative(phi), jax.ShapeDtypeStruct((2, 3), jnp.float64)).shape
     except Exception as error:
         raise InputError(
             f"activation is {name}; allowed: a callable that JAX can differentiate elementwise ({one_line(error)})"
         ) from error
     if shape != (2, 3):
         raise InputError(f"activation is {name}, which turns shape (2, 3) into {shape}; allowed: elementwise callables")
-    return Activation(name, phi, _elementwise_derivative(phi))
+    return Activation(name, phi, Derivative(phi))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import InputError, require
+from .fields import checked, convert_fields, frozen
 
 
-def _floats(argument: str, value: Any) -> np.ndarray:
+def _floats(argument: str, value: ArrayLike) -> np.ndarray:
+    """A read-only copy as 64-bit floats."""
     try:
         if np.iscomplexobj(value):
             raise TypeError("complex numbers would lose their imaginary part")
@@ -26,23 +30,24 @@ def _floats(argument: str, value: Any) -> np.ndarray:
     return array
 
 
-@dataclass(frozen=True, eq=False)
+def _floats_or_none(argument: str, value: ArrayLike | None) -> np.ndarray | None:
+    return None if value is None else _floats(argument, value)
+
+
+@frozen(eq=False)
 class Dataset:
     """Training points `x` (P, D) with targets `y` (P,) or (P, C), and optional test points.
 
     For a `CNN`, x is (P, positions, channels) or (P, height, width, channels).
     """
 
-    x: np.ndarray
-    y: np.ndarray
-    x_test: np.ndarray | None = None
-    y_test: np.ndarray | None = None
+    x: np.ndarray = checked(converter=partial(_floats, "x"))
+    y: np.ndarray = checked(converter=partial(_floats, "y"))
+    x_test: np.ndarray | None = checked(converter=partial(_floats_or_none, "x_test"), default=None)
+    y_test: np.ndarray | None = checked(converter=partial(_floats_or_none, "y_test"), default=None)
 
     def __post_init__(self) -> None:
-        for name in ("x", "y", "x_test", "y_test"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, _floats(name, value))
+        convert_fields(self)
         require(
             self.x.ndim >= 2, "x", f"of shape {self.x.shape}", "shape (P, D), or (P, positions…, channels) for a CNN"
         )
@@ -101,11 +106,17 @@ class Dataset:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Dataset):
             return NotImplemented
-        pairs = [(getattr(self, n), getattr(other, n)) for n in ("x", "y", "x_test", "y_test")]
-        return all((a is None) == (b is None) and (a is None or np.array_equal(a, b)) for a, b in pairs)
+        pairs = zip(self._arrays(), other._arrays(), strict=True)
+        return all(a is b is None or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
 
     def __hash__(self) -> int:
-        return hash((self.x.tobytes(), self.y.tobytes()))
+        return hash(((self.x + 0.0).tobytes(), (self.y + 0.0).tobytes()))  # −0.0 equals 0.0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dataset, self._arrays()  # made anew, because a pickled array forgets that it is read-only
+
+    def _arrays(self) -> tuple[np.ndarray | None, ...]:
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     def __repr__(self) -> str:
         test = f", {self.test_points} test points" if self.test_points else ""

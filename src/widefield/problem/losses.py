@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,27 +12,40 @@ import numpy as np
 from jax import Array
 
 from ..errors import InputError, one_line
-from .references import load_reference
+from ..precision import double_precision
+from .references import find_imported, load_reference, reduce_by_name
 
 PerSample = Callable[[Array, Array], Array]
+
+
+def _any_targets(y: np.ndarray) -> str | None:
+    return None
 
 
 @dataclass(frozen=True)
 class Loss:
     """A per-sample loss ℓ(f, y) of outputs f (P, C) and targets y (P, C), giving (P,).
 
+    Two are equal if name and functions are.
+
     Attributes:
-        name: what a TOML file says.
+        name: what a TOML file and a pickle say: a built-in name or `module:attribute`.
         per_sample: ℓ(f, y).
         check: says what is wrong with targets that the loss cannot take, or None.
     """
 
     name: str
     per_sample: PerSample
-    check: Callable[[np.ndarray], str | None] = lambda y: None
+    check: Callable[[np.ndarray], str | None] = _any_targets
 
     def __repr__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return reduce_by_name(self, _named(self.name), as_loss)
+
+    def __deepcopy__(self, memo: dict) -> Loss:
+        return self
 
     def total(self, f: Array, y: Array) -> Array:
         """Σ_μ ℓ(f_μ, y_μ)."""
@@ -63,10 +77,12 @@ def _one_hot_like(y: np.ndarray) -> str | None:
     return None if good else "targets y of shape (P, C), C > 1, with rows that are probabilities, e.g. one-hot"
 
 
+SQUARED = Loss("squared", _squared)
+
 LOSSES = {
     loss.name: loss
     for loss in (
-        Loss("squared", _squared),
+        SQUARED,
         Loss("logistic", _logistic, _signs_only),
         Loss("cross_entropy", _cross_entropy, _one_hot_like),
     )
@@ -87,17 +103,30 @@ def as_loss(value: str | Loss | PerSample) -> Loss:
     raise InputError(f"loss is {value!r}; allowed: one of {', '.join(LOSSES)}, 'module:name' or a callable (f, y)")
 
 
-def _from_callable(per_sample: PerSample, name: str) -> Loss:
-    def summed(f: Array, y: Array) -> Array:
-        # A user's loss may give one number per sample or per output; both add up to the same total.
-        values = per_sample(f, y)
-        return values.reshape(f.shape[0], -1).sum(-1)
+@dataclass(frozen=True)
+class PerSampleSum:
+    """A user's loss, which may give one number per sample or per output; both add up to the same total."""
 
+    given: PerSample
+
+    def __call__(self, f: Array, y: Array) -> Array:
+        return self.given(f, y).reshape(f.shape[0], -1).sum(-1)
+
+
+def _named(name: str) -> Loss | None:
+    """What a name stands for, without importing anything."""
+    found = LOSSES.get(name) or find_imported(name)
+    return found if found is None or isinstance(found, Loss) else Loss(name, PerSampleSum(found))
+
+
+@double_precision
+def _from_callable(per_sample: PerSample, name: str) -> Loss:
+    loss = Loss(name, PerSampleSum(per_sample))
     probe = jax.ShapeDtypeStruct((3, 2), jnp.float64)
     try:
-        jax.eval_shape(Loss(name, summed).delta, probe, probe)
+        jax.eval_shape(loss.delta, probe, probe)
     except Exception as error:
         raise InputError(
             f"loss is {name}; allowed: a JAX-differentiable callable of f and y (P, C) giving (P,) ({one_line(error)})"
         ) from error
-    return Loss(name, summed)
+    return loss

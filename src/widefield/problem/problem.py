@@ -2,53 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import InputError, require, require_number
+from ..errors import InputError, require
 from ..rules.lookup import as_rule
 from ..rules.promises import check_rule
 from ..rules.rule import Rule
 from .dataset import Dataset
+from .fields import checked, convert_fields, frozen, instance_of, number, real
 from .networks import Network, Wiring
 from .training import Training
 
 
-@dataclass(frozen=True)
+@frozen()
 class Problem:
-    """What a very wide network learns is asked of this: every solver takes a `Problem`.
+    """A complete training problem; every solver takes one.
 
     Args:
+        network: an `MLP` or a `CNN`.
         rule: a rule, or its name ("gd", "fa", "dfa", "gln", "hebb", "module:Name").
         richness: γ₀; →0 is lazy, large is rich.
     """
 
-    data: Dataset
-    network: Network
-    rule: Rule
-    richness: float
-    training: Training
+    data: Dataset = checked(instance_of(Dataset, "a widefield.Dataset"))
+    network: Network = checked(instance_of(Network, "a widefield.MLP or widefield.CNN"))
+    rule: Rule = checked(converter=as_rule)
+    richness: float = checked(number("a number above 0", above=0), converter=real)
+    training: Training = checked(instance_of(Training, "a widefield.Training"))
 
-    def __init__(
-        self, data: Dataset, network: Network, rule: str | Rule | type[Rule], richness: float, training: Training
-    ):
-        require(isinstance(data, Dataset), "data", type(data).__name__, "a widefield.Dataset")
-        require(isinstance(network, Network), "network", type(network).__name__, "a widefield.MLP or widefield.CNN")
-        require_number("richness", richness, "a number above 0", above=0)
-        require(isinstance(training, Training), "training", type(training).__name__, "a widefield.Training")
+    def __post_init__(self) -> None:
+        convert_fields(self)
+        data, network, training = self.data, self.network, self.training
         require(network.fits(data.x.shape), "x", f"of shape {data.x.shape}", network.takes)
         fits = training.batch_size <= data.points
         require(fits, "batch_size", training.batch_size, f"at most the number of points, {data.points}")
         wrong = training.loss.check(data.y_columns)
         if wrong:
             raise InputError(f"y does not fit the loss {training.loss.name}; allowed: {wrong}")
-        object.__setattr__(self, "data", data)
-        object.__setattr__(self, "network", network)
-        rule = as_rule(rule)
-        check_rule(rule, network.depth)
-        object.__setattr__(self, "rule", rule)
-        object.__setattr__(self, "richness", float(richness))
-        object.__setattr__(self, "training", training)
+        check_rule(self.rule, network.depth)
 
     @property
     def layer_rules(self) -> tuple[Rule, ...]:

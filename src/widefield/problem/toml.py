@@ -30,6 +30,7 @@ from .dataset import Dataset
 from .losses import LOSSES, Loss
 from .networks import NETWORKS, Network
 from .problem import Problem
+from .references import modules_beside
 from .training import Training
 
 TABLES = ("richness", "network", "rule", "training", "data")
@@ -37,7 +38,10 @@ _DATA_HEADER = "\n[data]\n"
 
 
 def read_problem(source: str | Path) -> Problem:
-    """Read a TOML file, or TOML text (which has a line break); `.npz` paths are relative to the file's folder."""
+    """Read a TOML file, or TOML text (which has a line break).
+
+    Paths of `.npz` files are relative to the file's folder, and modules beside the file are found.
+    """
     text, folder = _open(source)
     try:
         content = tomllib.loads(text)
@@ -47,7 +51,8 @@ def read_problem(source: str | Path) -> Problem:
     _check_keys("the problem", content, TABLES, TABLES)
     for name in TABLES[1:]:
         require(isinstance(content[name], dict), name, content[name], f"a table, [{name}]")
-    return make_problem(content, _read_data(content["data"], folder or Path()))
+    with modules_beside(folder):
+        return make_problem(content, _read_data(content["data"], folder or Path()))
 
 
 def make_problem(content: Mapping[str, Any], data: Dataset) -> Problem:
@@ -180,7 +185,7 @@ def _write_named(value: Any) -> Any:
         return value
     table = ACTIVATIONS if isinstance(value, Activation) else LOSSES
     # A user's own object must not be read back as a built-in one of the same name.
-    taken = value.name in table and table[value.name] is not value
+    taken = value.name in table and table[value.name] != value
     return f"<your own {value.name}>" if taken else value.name
 
 

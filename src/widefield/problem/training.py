@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from ..errors import require, require_integer, require_number
-from .losses import Loss, PerSample, as_loss
+from ..errors import require
+from .fields import checked, convert_fields, frozen, number, one_of, real, whole
+from .losses import Loss, as_loss
 
 INTEGRATORS = ("euler", "ab2")
 SCHEDULES = ("random", "cyclic")
 
 
-@dataclass(frozen=True)
+@frozen()
 class Training:
     """`steps` steps of size `dt` (the learning rate) on the sum of `loss` over the samples.
 
     Args:
+        loss: "squared", "logistic" or "cross_entropy", "module:name", or a callable ℓ(f, y) of (P, C) giving (P,).
         weight_decay: λ in W ← (1−dt·λ)W + update, for all trained weights (App. C.3).
         momentum: τ in Q ← Q + (dt/τ)(−Q + gradient term), W ← W + dt·Q; 0 is none (App. C.4).
         integrator: "euler", or "ab2", second-order Adams–Bashforth towards gradient flow.
@@ -26,48 +26,21 @@ class Training:
             order. With steps·batch_size points, "cyclic" is online learning: every step has fresh samples.
     """
 
-    steps: int
-    dt: float
-    loss: Loss = "squared"  # type: ignore[assignment]
-    weight_decay: float = 0.0
-    momentum: float = 0.0
-    integrator: str = "euler"
-    batch_size: int = 0
-    schedule: str = "random"
-    batch_seed: int = 0
+    steps: int = checked(whole(1))
+    dt: float = checked(number("a number above 0", above=0), converter=real)
+    loss: Loss = checked(converter=as_loss, default="squared")
+    weight_decay: float = checked(number("a number, 0 or more", at_least=0), converter=real, default=0.0)
+    momentum: float = checked(number("a number, 0 (none) or more", at_least=0), converter=real, default=0.0)
+    integrator: str = checked(one_of(INTEGRATORS), default="euler")
+    batch_size: int = checked(whole(0), default=0)
+    schedule: str = checked(one_of(SCHEDULES), default="random")
+    batch_seed: int = checked(whole(0), default=0)
 
-    def __init__(
-        self,
-        steps: int,
-        dt: float,
-        loss: str | Loss | PerSample = "squared",
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
-        integrator: str = "euler",
-        batch_size: int = 0,
-        schedule: str = "random",
-        batch_seed: int = 0,
-    ):
-        require_integer("steps", steps, 1)
-        require_number("dt", dt, "a number above 0", above=0)
-        require_number("weight_decay", weight_decay, "a number, 0 or more", at_least=0)
-        require_number("momentum", momentum, "a number, 0 (none) or more", at_least=0)
-        require(integrator in INTEGRATORS, "integrator", integrator, f"one of {', '.join(INTEGRATORS)}")
-        require_integer("batch_size", batch_size, 0)
-        require(schedule in SCHEDULES, "schedule", schedule, f"one of {', '.join(SCHEDULES)}")
-        require_integer("batch_seed", batch_seed, 0)
-        if integrator != "euler":
-            plain = weight_decay == 0 and momentum == 0 and batch_size == 0
-            require(plain, "integrator", integrator, "'euler' where weight_decay, momentum or batch_size is used")
-        object.__setattr__(self, "steps", steps)
-        object.__setattr__(self, "dt", float(dt))
-        object.__setattr__(self, "loss", as_loss(loss))
-        object.__setattr__(self, "weight_decay", float(weight_decay))
-        object.__setattr__(self, "momentum", float(momentum))
-        object.__setattr__(self, "integrator", integrator)
-        object.__setattr__(self, "batch_size", batch_size)
-        object.__setattr__(self, "schedule", schedule)
-        object.__setattr__(self, "batch_seed", batch_seed)
+    def __post_init__(self) -> None:
+        convert_fields(self)
+        if self.integrator != "euler":
+            plain = self.weight_decay == 0 and self.momentum == 0 and self.batch_size == 0
+            require(plain, "integrator", self.integrator, "'euler' where weight_decay, momentum or batch_size is used")
 
     def batches(self, points: int) -> np.ndarray:
         """1 for the points that teach in a step, 0 for the others, (steps, P)."""

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import InputError, require
+from ..extras import require_extra
 from .replicates import NEURON
 from .result import Result
 from .statistics import Agreement, Moments, in_errors, rms, welch
@@ -84,6 +85,7 @@ class Comparison:
 
     def plot(self) -> Figure:
         """Curves of both in one, final kernels side by side with their difference, and the table."""
+        require_extra("plot", "a picture")
         from .pictures import plot_comparison
 
         return plot_comparison(self)

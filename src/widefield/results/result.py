@@ -14,6 +14,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from ..errors import printable, require
+from ..extras import require_extra
 from ..observables import Observable, look_up
 from ..problem.dataset import Dataset
 from ..problem.problem import Problem
@@ -148,6 +149,7 @@ class Result:
 
     def plot(self) -> Figure:
         """Loss, alignments and kernels as a Matplotlib figure."""
+        require_extra("plot", "a picture")
         from .pictures import plot_result
 
         return plot_result(self)
@@ -219,5 +221,8 @@ def make_result(
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
-    names = ("widefield", "jax", "jaxlib", "numpy", "scipy", "xarray")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    from widefield import __version__
+
+    names = ("jax", "jaxlib", "numpy", "scipy", "xarray")
+    own = {"python": platform.python_version(), "widefield": __version__}
+    return own | {name: version(name) for name in names}

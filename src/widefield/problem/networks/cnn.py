@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from ...errors import require, require_integer
-from ..activations import Activation, Elementwise, as_activation
+from ...errors import require
+from ..activations import Activation, as_activation
+from ..fields import checked, convert_fields, frozen, one_of, whole
 from .layout import Layout
 from .network import Network
 from .wiring import Wiring, feed_forward
 
 
-@dataclass(frozen=True)
+@frozen()
 class CNN(Network):
     """A convolutional network with `depth` hidden layers of infinitely many channels (App. C.2).
 
@@ -28,29 +28,16 @@ class CNN(Network):
             f = Σ_{i,a} w_{i,a} φ(h_{i,a})/(γ₀N); "pool" averages φ over positions first.
     """
 
-    depth: int
-    filter: int = 3
-    activation: Activation = "tanh"  # type: ignore[assignment]
-    padding: str = "circular"
-    readout: str = "position"
+    depth: int = checked(whole(1))
+    filter: int = checked(whole(1), default=3)
+    activation: Activation = checked(converter=as_activation, default="tanh")
+    padding: str = checked(one_of(("circular", "zero")), default="circular")
+    readout: str = checked(one_of(("position", "pool")), default="position")
     takes: ClassVar[str] = "(P, positions, channels) or (P, height, width, channels) for a CNN"
 
-    def __init__(
-        self,
-        depth: int,
-        filter: int = 3,
-        activation: str | Activation | Elementwise = "tanh",
-        padding: str = "circular",
-        readout: str = "position",
-    ):
-        require_integer("depth", depth, 1)
-        require_integer("filter", filter, 1)
-        require(filter % 2 == 1, "filter", filter, "an odd whole number")
-        require(padding in ("circular", "zero"), "padding", padding, "'circular' or 'zero'")
-        require(readout in ("position", "pool"), "readout", readout, "'position' or 'pool'")
-        for name, value in (("depth", depth), ("filter", filter), ("padding", padding), ("readout", readout)):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "activation", as_activation(activation))
+    def __post_init__(self) -> None:
+        convert_fields(self)
+        require(self.filter % 2 == 1, "filter", self.filter, "an odd whole number")
 
     def fits(self, shape: tuple[int, ...]) -> bool:
         return len(shape) in (3, 4)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from ...errors import require, require_integer
-from ..activations import Activation, Elementwise, as_activation
+from ..activations import Activation, as_activation
+from ..fields import checked, convert_fields, flag, frozen, whole
 from .layout import Layout
 from .network import Network
 from .wiring import Wiring, feed_forward
 
 
-@dataclass(frozen=True)
+@frozen()
 class MLP(Network):
     """A fully connected network with `depth` hidden layers.
 
@@ -26,17 +25,13 @@ class MLP(Network):
         residual: skip connections between hidden layers.
     """
 
-    depth: int
-    activation: Activation = "tanh"  # type: ignore[assignment]
-    residual: bool = False
+    depth: int = checked(whole(1))
+    activation: Activation = checked(converter=as_activation, default="tanh")
+    residual: bool = checked(flag, default=False)
     takes: ClassVar[str] = "(P, D) for an MLP"
 
-    def __init__(self, depth: int, activation: str | Activation | Elementwise = "tanh", residual: bool = False):
-        require_integer("depth", depth, 1)
-        require(isinstance(residual, bool), "residual", residual, "True or False")
-        object.__setattr__(self, "depth", depth)
-        object.__setattr__(self, "activation", as_activation(activation))
-        object.__setattr__(self, "residual", residual)
+    def __post_init__(self) -> None:
+        convert_fields(self)
 
     def fits(self, shape: tuple[int, ...]) -> bool:
         return len(shape) == 2

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...errors import InputError, require
 from ...numerics.memory import check_memory
+from ...problem.activations import LINEAR
 from ...problem.problem import Problem
 from ...progress import Progress, make_progress
 from ...results.derived import derive
@@ -63,7 +64,7 @@ def _check(problem: Problem, two_time: bool) -> None:
 def _check_closure(problem: Problem) -> None:
     network, data = problem.network, problem.data
     require_plain(problem, "method 'linear'")
-    require(network.activation.name == "linear", "activation", network.activation, "'linear' with method 'linear'")
+    require(network.activation == LINEAR, "activation", network.activation, "'linear' with method 'linear'")
     start = np.zeros_like(data.y_columns)
     error = np.asarray(problem.training.loss.delta(start, data.y_columns))  # type: ignore[arg-type]
     for rule in problem.layer_rules:
