@@ -1,8 +1,10 @@
+import ast
 import os
 import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,16 +12,18 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import widefield as wf
+from widefield import results
 from widefield.cli.app import app
 from widefield.errors import InputError
 from widefield.progress import make_progress
 from widefield.reproduce import FIGURES, reproduce
-from widefield.reproduce.cache import Cache, chains, make_all
+from widefield.reproduce.cache import Cache, chains, code_fingerprint, make_all
 from widefield.reproduce.claims import SIGNIFICANT, all_claims, evaluate
 from widefield.reproduce.fig1 import gaussian_distance
 from widefield.reproduce.fig7 import jackknife_covariance
 from widefield.reproduce.measures import distance, power_law, squared_error
 from widefield.reproduce.study import SIZES, plan
+from widefield.results.result import make_result
 
 # Compilation is what these runs cost. All figures together take a minute, so the longer ones run with the slow tests.
 FAST = ("fig4", "fig5")
@@ -244,7 +248,7 @@ def _count(problem, *, progress, value, fail=False):
     progress.update(1, 1)
     if fail:
         raise InputError("stop here")
-    return xr.Dataset({"value": ("x", np.full(3, float(value)))})
+    return make_result(problem, "test", {"loss": np.full((2, 4), float(value))}, steps=np.arange(4))
 
 
 def test_interrupted_run_goes_on_where_it_stopped(problem, tmp_path):
@@ -258,7 +262,7 @@ def test_interrupted_run_goes_on_where_it_stopped(problem, tmp_path):
         CALLED.clear()
         made = make_all(good, cache, bar)
         assert sorted(CALLED) == [1, 2]
-        assert [float(made[name]["value"][0]) for name in good] == [0, 1, 2]
+        assert [float(made[name]["loss"][0]) for name in good] == [0, 1, 2]
         # A damaged file is made again, and nothing unfinished is left.
         cache.path(good["1"]).write_bytes(b"nonsense")
         CALLED.clear()
@@ -276,13 +280,62 @@ def test_settings_decide_the_hash(problem, tmp_path):
     assert len(others | {one}) == 3
 
 
-def test_squared_error_is_that_of_single_networks():
+def test_an_edited_engine_never_serves_old_runs(tmp_path):
+    """Every source file that may decide a number is part of the key; figures and the command line are not."""
+    package = tmp_path / "widefield"
+    shutil.copytree(Path(wf.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    key = code_fingerprint.__wrapped__  # as asked by a new process
+    before = key(package)
+    assert before == code_fingerprint(Path(wf.__file__).parent)
+    for place in ("reproduce/fig1.py", "cli/app.py"):
+        (package / place).write_text("changed = True")
+        assert key(package) == before
+    for place in (
+        "engine/program.py",
+        "solvers/mean_field.py",
+        "rules/gd.py",
+        "results/derived.py",
+        "problem/losses.py",
+    ):
+        text = (package / place).read_text(encoding="utf-8")
+        (package / place).write_text(text + "\n", encoding="utf-8")
+        assert key(package) != before
+        (package / place).write_text(text, encoding="utf-8")
+        assert key(package) == before
+    (package / "engine" / "new.py").write_text("")
+    assert key(package) != before
+
+
+def test_figures_use_the_public_interface_only():
+    """`widefield` itself, and what `widefield.results` and the modules for errors, progress and files offer."""
+    allowed = {"widefield", "widefield.results", "widefield.errors", "widefield.progress", "widefield.atomic"}
+    for path in (Path(wf.__file__).parent / "reproduce").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level <= 1, path
+                names = {node.module} if node.level == 0 else set()
+                if node.module == "widefield.results":
+                    assert {name.name for name in node.names} <= set(results.__all__), path
+            else:
+                names = {name.name for name in node.names} if isinstance(node, ast.Import) else set()
+            assert {name for name in names if name and name.startswith("widefield")} <= allowed, path
+
+
+def test_squared_error_is_that_of_single_networks(problem):
     rng = np.random.default_rng(0)
-    runs, truth = rng.normal(1.0, 0.3, (7, 5)), rng.normal(1.0, 0.1, 5)
-    networks = xr.Dataset({"k": ("x", runs.mean(0)), "k_se": ("x", runs.std(0, ddof=1) / np.sqrt(7))})
-    theory = xr.Dataset({"k": ("x", truth)})
-    direct = np.mean(np.sum((runs - truth) ** 2, axis=1)) / np.sum(truth**2)
-    assert float(squared_error(networks, theory, "k", seeds=7, dims=("x",))) == pytest.approx(direct)
+    runs, truth = rng.normal(1.0, 0.3, (7, 4, 4, 4)), rng.normal(1.0, 0.1, (4, 4, 4))
+    networks = make_result(problem, "test", {"entk": runs[..., None, None]}, steps=np.arange(4))
+    theory = xr.Dataset({"entk": (("time", "sample", "sample_"), truth)}, coords={"time": networks["time"]})
+    direct = np.sum((runs - truth) ** 2, axis=(2, 3)) / np.sum(truth**2, axis=(1, 2))
+    found = squared_error(networks, theory, "entk", ("sample", "sample_"))
+    np.testing.assert_allclose(found["error"], direct.mean(0))
+    np.testing.assert_allclose(found["error_se"], direct.std(0, ddof=1) / np.sqrt(7))
+    start = squared_error(networks, theory, "entk", ("sample", "sample_"), time=0)
+    assert float(start["error"]) == pytest.approx(direct[:, 0].mean())
+    # A theory that is itself sampled adds its own variance, which is taken off.
+    noisy = theory.assign(entk_se=theory["entk"] * 0 + 0.1)
+    less = squared_error(networks, noisy, "entk", ("sample", "sample_"))["error"]
+    np.testing.assert_allclose(less, direct.mean(0) - 16 * 0.01 / np.sum(truth**2, axis=(1, 2)))
 
 
 def test_power_law_and_its_error():

@@ -43,7 +43,12 @@ class ResultFileError(WidefieldError, OSError):
 
 def one_line(error: BaseException) -> str:
     """The message of an error of any origin, fit to stand inside one of ours."""
-    return " ".join(str(error).split())[:300]
+    return printable(" ".join(str(error).split()))[:300]
+
+
+def printable(text: str) -> str:
+    """Text from a file without control characters, which a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def require(condition: bool, argument: str, got: object, allowed: str) -> None:

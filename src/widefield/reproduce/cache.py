@@ -8,32 +8,45 @@ import queue
 import threading
 from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 
-import xarray as xr
+import widefield as wf
+from widefield.errors import ResultFileError
+from widefield.progress import Reporter
 
-from ..atomic import atomic_file
-from ..progress import Reporter
-from ..results.result import Result
 from .study import Call
 
 # Compilation keeps one core busy and the runs the others, so two at a time fill two cores.
 WORKERS = 2
 _PARTS = 1000
-_FREE = ("seed", "seeds", "networks", "keep")
+_FREE = ("seed", "seeds")
+# Parts of the package that no run depends on.
+_NO_NUMBERS = ("reproduce", "cli")
+_LIBRARIES = ("jax", "jaxlib", "numpy", "scipy")
 
 
 def fingerprint(call: Call) -> str:
-    """Hash of all that decides the result: the function, the whole problem, the options and the version."""
-    from .. import __version__
-
+    """Hash of all that decides the result: the function, the whole problem, the options and the code."""
     name = f"{call.function.__module__}.{call.function.__qualname__}"
-    settings = [name, call.problem.to_toml(), sorted(call.options.items()), __version__]
+    settings = [name, call.problem.to_toml(), sorted(call.options.items()), code_fingerprint(Path(wf.__file__).parent)]
     return hashlib.sha256(json.dumps(settings, default=str).encode()).hexdigest()[:24]
 
 
+@lru_cache
+def code_fingerprint(package: Path) -> str:
+    """Hash of the source files that compute, and of the versions of the libraries that they stand on."""
+    digest = hashlib.sha256(json.dumps([version(name) for name in _LIBRARIES]).encode())
+    for path in sorted(package.rglob("*.py")):
+        place = path.relative_to(package)
+        if place.parts[0] not in _NO_NUMBERS:
+            digest.update(f"{place.as_posix()}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
 class Cache:
-    """A folder of netCDF files, each named by the hash of its settings."""
+    """A folder of results, each named by the hash of its settings and of the code."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -41,20 +54,18 @@ class Cache:
     def path(self, call: Call) -> Path:
         return self.folder / f"{fingerprint(call)}.nc"
 
-    def load(self, call: Call) -> xr.Dataset | None:
+    def load(self, call: Call) -> wf.Result | None:
         """The result of an earlier run; None if there is none that can be read."""
-        path = self.path(call)
-        if not path.is_file():
+        if not self.path(call).is_file():
             return None
         try:
-            return xr.load_dataset(path, engine="h5netcdf", decode_times=False)
-        except Exception:  # a damaged file may fail with almost any error; the run is made again
+            return wf.load(self.path(call))
+        except ResultFileError:  # damaged: the run is made again
             return None
 
-    def save(self, call: Call, dataset: xr.Dataset) -> None:
+    def save(self, call: Call, result: wf.Result) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        with atomic_file(self.path(call)) as temporary:
-            dataset.to_netcdf(temporary, engine="h5netcdf")
+        result.save(self.path(call))
 
 
 class Stopped(Exception):
@@ -90,10 +101,10 @@ class _Overall:
         self._bar.update(min(int(_PARTS * done), _PARTS * total - 1), _PARTS * total, self._last)
 
 
-def make_all(calls: Mapping[str, Call], cache: Cache, bar: Reporter) -> dict[str, xr.Dataset]:
+def make_all(calls: Mapping[str, Call], cache: Cache, bar: Reporter) -> dict[str, wf.Result]:
     """The results of all calls; each is saved as soon as it is there, for a run after an interruption to go on from."""
     overall, stop = _Overall(bar, list(calls)), threading.Event()
-    done: dict[str, xr.Dataset] = {}
+    done: dict[str, wf.Result] = {}
     missing: dict[str, Call] = {}
     for name, call in calls.items():
         found = cache.load(call)
@@ -103,15 +114,14 @@ def make_all(calls: Mapping[str, Call], cache: Cache, bar: Reporter) -> dict[str
             done[name] = found
             overall.set(name, 1.0)
     overall.show()
-    arrived: queue.SimpleQueue[tuple[str, xr.Dataset]] = queue.SimpleQueue()
+    arrived: queue.SimpleQueue[tuple[str, wf.Result]] = queue.SimpleQueue()
 
     def work(names: list[str]) -> None:
         for name in names:
             if stop.is_set():
                 raise Stopped
             call = missing[name]
-            made = call.function(call.problem, **call.options, progress=_Meter(overall, name, stop))
-            arrived.put((name, made.dataset if isinstance(made, Result) else made))
+            arrived.put((name, call.function(call.problem, **call.options, progress=_Meter(overall, name, stop))))
 
     def collect() -> None:
         while not arrived.empty():

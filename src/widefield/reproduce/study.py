@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import xarray as xr
 from matplotlib.figure import Figure
 
-from ..problem.problem import Problem
+import widefield as wf
 
 # Sizes by name: `tiny` is for tests, `quick` for a look, `full` as in the paper.
 SIZES = ("tiny", "quick", "full")
@@ -19,12 +19,12 @@ SIZES = ("tiny", "quick", "full")
 class Call:
     """One run: `function` is `wf.solve`, `wf.simulate` or anything with (problem, *, progress, **options)."""
 
-    function: Callable[..., Any]
-    problem: Problem
+    function: Callable[..., wf.Result]
+    problem: wf.Problem
     options: Mapping[str, Any]
 
 
-def plan(function: Callable[..., Any], problem: Problem, **options: Any) -> Call:
+def plan(function: Callable[..., wf.Result], problem: wf.Problem, **options: Any) -> Call:
     """A run to be made later, or to be read from the cache: `plan(wf.solve, problem, samples=4096)`."""
     return Call(function, problem, options)
 
@@ -53,7 +53,7 @@ class Study:
     chosen: str
     sizes: Mapping[str, Any]
     calls: Callable[[Any], dict[str, Call]]
-    gather: Callable[[Any, dict[str, xr.Dataset]], xr.Dataset]
+    gather: Callable[[Any, dict[str, wf.Result]], xr.Dataset]
     draw: Callable[[xr.Dataset], Figure]
     panels: tuple[Panel, ...]
 
