@@ -83,11 +83,8 @@ def timed(call: Callable[[], Result]) -> tuple[Result, float, float]:
 
 
 def error_of_one(result: Result, reference: np.ndarray) -> float:
-    """Root mean square over runs, time and points of f − reference, from mean and standard error over runs."""
-    off = result["f"].values - reference
-    # The spread of n runs around their mean is n−1 squared standard errors.
-    spread = (result.info["seeds"] - 1) * result["f_se"].values ** 2
-    return float(np.sqrt(np.mean(off**2 + spread)))
+    """Root mean square over runs, time and points of f − reference."""
+    return _rms(result.replicates["f"].values - reference)
 
 
 def reference_of(problem: wf.Problem, size: tuple[int, int]) -> np.ndarray:

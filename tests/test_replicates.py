@@ -111,8 +111,8 @@ def test_own_arrays_of_one_network_or_several_outputs(trained):
         ({"f": np.full((4, 4), "a")}, None, "f is 'of type"),
         ({"f": None}, None, "f is 'of type object'"),
         ({"f": np.ma.masked_all((4, 4))}, None, "masked"),
-        ({"speed": np.zeros(4)}, None, "names from f, delta"),
-        ({3: np.zeros(4)}, None, "names from f, delta"),
+        ({"speed": np.zeros(4)}, None, "names from entk, phi"),
+        ({3: np.zeros(4)}, None, "names from entk, phi"),
         ({}, None, "one or more"),
         (None, None, "a dictionary"),
         ({"f": np.zeros((2, 4))}, [1, 0], "increasing"),
@@ -125,6 +125,50 @@ def test_own_arrays_of_one_network_or_several_outputs(trained):
 def test_own_arrays_that_do_not_fit_are_named(problem, arrays, steps, says):
     with pytest.raises(InputError, match=says):
         wf.Result.from_arrays(problem, arrays, steps)
+
+
+# Dissimilarities
+
+
+def test_dissimilarities_are_squared_distances_between_activities(problem):
+    """Of kernels made from activities φ (networks, times, layers, points, neurons)."""
+    rng = np.random.default_rng(0)
+    phi = rng.normal(size=(5, 4, 2, 4, 30))
+    kernels = np.einsum("...in,...jn->...ij", phi, phi) / 30
+    result = make_result(problem, "test", {"phi": kernels}, steps=np.arange(4))
+    expected = np.mean((phi[..., :, None, :] - phi[..., None, :, :]) ** 2, axis=-1)
+    found = result.rdm("phi", layer=2)
+    assert found["rdm"].dims == ("time", "sample", "sample_")
+    np.testing.assert_allclose(found["rdm"], expected[:, :, 1].mean(0), atol=1e-12)
+    se = expected[:, :, 1].std(0, ddof=1) / np.sqrt(5)
+    np.testing.assert_allclose(found["rdm_se"], se, atol=1e-12)
+    everywhere = result.rdm("phi")
+    assert everywhere["rdm"].dims == ("time", "layer", "sample", "sample_")
+    np.testing.assert_allclose(everywhere["rdm"], expected.mean(0), atol=1e-12)
+    assert np.all(np.einsum("tlii->tli", everywhere["rdm"].values) == 0)
+
+
+def test_dissimilarities_without_replicates_have_no_error(problem, trained):
+    assert set(wf.Result(trained.dataset).rdm("g", layer=1).data_vars) == {"rdm"}
+    np.testing.assert_allclose(wf.Result(trained.dataset).rdm("g")["rdm"], trained.rdm("g")["rdm"], atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("entk",), "name is 'entk'; allowed: a kernel of one field, phi"),
+        ((None,), "name is None"),
+        (("g_tilde_tilde",), "does not hold; it has phi"),
+        (("phi", 0), "layer is 0; allowed: one of 1, 2"),
+        (("phi", 3), "layer is 3"),
+        (("phi", True), "layer is True"),
+        (("phi", "2"), "layer is '2'"),
+    ],
+)
+def test_dissimilarities_that_cannot_be_are_refused(problem, arguments, says):
+    result = make_result(problem, "test", {"phi": np.ones((2, 4, 2, 4, 4))}, steps=np.arange(4))
+    with pytest.raises(InputError, match=says):
+        result.rdm(*arguments)
 
 
 # Comparison

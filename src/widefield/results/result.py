@@ -93,6 +93,24 @@ class Result:
         """How the run went: samples, seeds, ranks, times, iterations, …"""
         return json.loads(self._runs.attrs["info"])
 
+    def rdm(self, name: str = "phi", layer: int | None = None) -> xr.Dataset:
+        """Representational dissimilarities: squared Euclidean distances per neuron, d_ij = Φ_ii + Φ_jj − 2Φ_ij.
+
+        Args:
+            name: the kernel: "phi" for features, "g" for gradients, "g_tilde_tilde" for pseudo-gradients.
+            layer: one layer, counted from 1; default all of them.
+
+        Returns:
+            `rdm` with dimensions time, sample and sample_ (and layer, if all were asked for), and its standard error
+            `rdm_se` where the result keeps two or more replicates.
+
+        Example:
+            >>> wf.solve(problem).rdm("phi", layer=2)["rdm"].isel(time=-1)
+        """
+        from .dissimilarity import dissimilarities
+
+        return dissimilarities(self._runs, name, layer)
+
     def save(self, path: str | Path) -> None:
         """Write to a netCDF file, atomically: an existing file is replaced whole or not at all."""
         from .files import save_result
