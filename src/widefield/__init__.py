@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .simulation import simulate
     from .solvers import lazy
     from .solvers.methods import solve
+    from .sweeps.sweeping import sweep
 
     __version__: str
 
@@ -44,6 +45,7 @@ _PLACES = {
     "rules": "rules",
     "simulate": "simulation:simulate",
     "solve": "solvers.methods:solve",
+    "sweep": "sweeps.sweeping:sweep",
 }
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "rules",
     "simulate",
     "solve",
+    "sweep",
 ]
 
 

@@ -29,6 +29,10 @@ class MissingExtraError(WidefieldError, ImportError):
     """A part of the installation is missing that only some users need."""
 
 
+class ClusterError(WidefieldError, RuntimeError):
+    """A Dask cluster is gone, or its workers cannot do the work."""
+
+
 class ResultFileError(WidefieldError, OSError):
     """A result could not be read or written."""
 
