@@ -140,10 +140,8 @@ def _name(value: Any) -> bytes:
 
 
 def _names(code: CodeType) -> set[str]:
-    return {
-        *code.co_names,
-        *(name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)),
-    }
+    inner = [const for const in code.co_consts if isinstance(const, CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
 
 
 def _content(cell: Any) -> Any:

@@ -33,6 +33,10 @@ class ClusterError(WidefieldError, RuntimeError):
     """A Dask cluster is gone, or its workers cannot do the work."""
 
 
+class IncompleteError(WidefieldError, RuntimeError):
+    """Some of the runs that are needed failed."""
+
+
 class ResultFileError(WidefieldError, OSError):
     """A result could not be read or written."""
 

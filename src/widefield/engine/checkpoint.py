@@ -127,9 +127,10 @@ class Checkpoint:
         """A checkpoint that cannot be written is no reason to lose the run."""
         about = {"finished": finished, "done": leg.done, "chunk": leg.chunk, "rank": leg.rank,
                  "directions": leg.directions, "room": leg.kind.room}  # fmt: skip
+        content: dict[str, Any] = {**arrays, _ABOUT: np.array(json.dumps(about))}
         try:
             with atomic_file(path) as temporary, open(temporary, "wb") as file:
-                np.savez(file, **arrays, **{_ABOUT: np.array(json.dumps(about))})
+                np.savez(file, **content)
         except ResultFileError as error:
             warnings.warn(f"{one_line(error)}; the run goes on without this checkpoint", stacklevel=3)
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure, SubFigure
 import widefield as wf
 
 from .measures import power_law, side_by_side, squared_error, stack
-from .study import Call, Panel, Study, plan
+from .study import Cell, Panel, Study, plan
 from .style import LOSS, PANEL, curves, kernel, key, legend_below, log_scale, points, shades, title, width_axis
 
 VARIABLES = ("loss", "alignment", "cosine", "entk_alignment", "entk_end", "entk_start", "phi_start", "phi_end")
@@ -50,7 +50,7 @@ SIZES = {
 }
 
 
-def calls(size: Size) -> dict[str, Call]:
+def cells(size: Size) -> dict[str, Cell]:
     x = wf.datasets.sphere(size.points, size.dimension).x
     y = np.repeat([-1.0, 1.0], size.points // 2)
 
@@ -64,7 +64,7 @@ def calls(size: Size) -> dict[str, Call]:
         )
 
     theory = {"samples": size.samples, "seeds": size.replicates}
-    out: dict[str, Call] = {"lazy theory": plan(wf.solve, problem_at(size.lazy), **theory)}
+    out: dict[str, Cell] = {"lazy theory": plan(wf.solve, problem_at(size.lazy), **theory)}
     for richness in size.richness:
         problem = problem_at(richness)
         out[f"γ₀={richness:g} theory"] = plan(wf.solve, problem, **theory)
@@ -193,7 +193,7 @@ FIGURE = Study(
     "dimension, step, number of steps and the richness values are ours. Widths above 1000 in (e) are "
     "conditioned networks. The sampling noise of the theory is taken off the error in (e).",
     sizes=SIZES,
-    calls=calls,
+    cells=cells,
     gather=gather,
     draw=draw,
     panels=(

@@ -13,7 +13,7 @@ import widefield as wf
 
 from .ensemble import train_each
 from .measures import power_law
-from .study import Call, Panel, Study, plan
+from .study import Cell, Panel, Study, plan
 from .style import canvas, kernel, legend_below, log_scale, points, shades, title, width_axis
 
 KERNELS = ("phi", "g")
@@ -40,7 +40,7 @@ def network(size: Size) -> wf.MLP:
     return wf.MLP(depth=size.depth, activation="relu")
 
 
-def calls(size: Size) -> dict[str, Call]:
+def cells(size: Size) -> dict[str, Cell]:
     problem = wf.Problem(
         data=wf.Dataset(x=np.ones((1, 4)), y=np.ones(1)),  # one point, K^x = 1
         network=network(size),
@@ -138,7 +138,7 @@ FIGURE = Study(
     "error is of order 5L/(2N), 1% at N = 2500 and 25% at N = 100, which (c) and (d) show. Numbers in the "
     "legends are fitted exponents.",
     sizes=SIZES,
-    calls=calls,
+    cells=cells,
     gather=gather,
     draw=draw,
     panels=(

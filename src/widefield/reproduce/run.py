@@ -10,10 +10,12 @@ from pathlib import Path
 import xarray as xr
 
 from ..atomic import atomic_file, check_writable
-from ..errors import ResultFileError, require
+from ..errors import IncompleteError, ResultFileError, require
 from ..progress import Progress, make_progress
 from ..results.panels import save_picture
-from .cache import Cache, make_all
+from ..sweeps.cells import Cell, Failure, Outcome
+from ..sweeps.store import Folder
+from ..sweeps.sweeping import run_cells
 from .claims import Claim, Verdict, evaluate
 from .fig1 import FIGURE as FIG1
 from .fig2 import FIGURE as FIG2
@@ -23,7 +25,7 @@ from .fig5 import FIGURE as FIG5
 from .fig6 import FIGURE as FIG6
 from .fig7 import FIGURE as FIG7
 from .page import write_page
-from .study import SIZES, Call, Study
+from .study import SIZES, Study
 from .style import look
 
 FIGURES: dict[str, Study] = {study.name: study for study in (FIG1, FIG2, FIG3, FIG4, FIG5, FIG6, FIG7)}
@@ -52,12 +54,14 @@ def reproduce(
     folder = Path(folder)
     _make(folder)
     wanted = [study for name, study in FIGURES.items() if name in figures or not figures]
-    calls: dict[str, Call] = {}
+    cells: dict[str, Cell] = {}
     for study in wanted:
-        named = study.calls(study.sizes[size])
-        calls |= {f"{study.name}: {name}": call for name, call in named.items()}
+        named = study.cells(study.sizes[size])
+        cells |= {f"{study.name}: {name}": cell for name, cell in named.items()}
+    store = Folder(folder / "cache")
+    store.prepare()
     with make_progress(progress) as bar:
-        runs = make_all(calls, Cache(folder / "cache"), bar)
+        runs = _whole(run_cells(cells, store, bar))
         for study in wanted:
             start = f"{study.name}: "
             own = {name.removeprefix(start): run for name, run in runs.items() if name.startswith(start)}
@@ -67,6 +71,14 @@ def reproduce(
     page = folder / "index.html"
     write_page(page, {name: FIGURES[name] for name in data}, data, claims, size)
     return Reproduction(page, data, claims)
+
+
+def _whole(outcomes: dict[str, Outcome]) -> dict[str, xr.Dataset]:
+    """A figure needs all of its runs."""
+    failed = [f"{name}: {made.message}" for name, made in outcomes.items() if isinstance(made, Failure)]
+    if failed:
+        raise IncompleteError(f"{len(failed)} of {len(outcomes)} runs failed: {'; '.join(failed)}")
+    return {name: made for name, made in outcomes.items() if isinstance(made, xr.Dataset)}
 
 
 def _finish(study: Study, size: str, runs: dict[str, xr.Dataset], folder: Path) -> None:

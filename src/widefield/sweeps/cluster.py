@@ -49,6 +49,7 @@ def run_on_cluster(
         bar.update(min(PARTS * len(outcomes), whole - 1), whole, message)
 
     show("waiting for workers")
+    address = client.scheduler_info()["address"]
     folder = store if isinstance(store, Folder) else None
     futures: dict[Future, str] = {}
     try:
@@ -58,7 +59,7 @@ def run_on_cluster(
             futures[future] = name
         for future in as_completed(list(futures), loop=client.loop):
             keys = missing[futures[future]]
-            outcome = _outcome_of(future, cells[keys[0]], store, client)
+            outcome = _outcome_of(future, cells[keys[0]], store, address)
             outcomes |= dict.fromkeys(keys, outcome)
             show(title(keys[0]))
     finally:
@@ -78,11 +79,11 @@ def _task(cell: Cell, folder: Folder | None, code: str) -> Outcome | None:
     return outcome if isinstance(outcome, Failure) else None
 
 
-def _outcome_of(future: Future, cell: Cell, store: Store, client: Client) -> Outcome:
+def _outcome_of(future: Future, cell: Cell, store: Store, address: str) -> Outcome:
     from distributed import KilledWorker
 
     if future.status in ("cancelled", "lost"):
-        raise ClusterError(f"the Dask scheduler of {client} is gone, or was restarted")
+        raise ClusterError(f"the Dask scheduler at {address} is gone, or was restarted")
     try:
         outcome = future.result()
     except KilledWorker as error:

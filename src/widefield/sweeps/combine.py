@@ -73,9 +73,7 @@ def _stack(grid: Grid, lengths: Mapping[str, int], parts: Mapping[Index, xr.Vari
     """One array of a variable's cells; a cell without one of its dimensions has it with one entry."""
     dims = list(max((part.dims for part in parts.values()), key=len))
     shape = (*grid.shape, *(lengths[str(dim)] for dim in dims))
-    check_memory(
-        8 * int(np.prod(shape)), "the table of a sweep", "record less (record=, every=), or sweep fewer values"
-    )
+    check_memory(8 * int(np.prod(shape)), "the table of a sweep", "record less (record=, every=), or vary less")
     numbers = all(part.dtype.kind in "fiub" for part in parts.values())
     whole = np.full(shape, np.nan if numbers else "", dtype=float if numbers else object)
     for index, part in parts.items():

@@ -30,6 +30,13 @@ def options_of(run: Callable[..., Any], options: Mapping[str, Any]) -> list[str]
     return _keywords(run)
 
 
+def takes_option(run: Callable[..., Any], options: Mapping[str, Any], name: str) -> bool:
+    from ..solvers.methods import solve
+
+    any_name = run is not solve and any(p.kind is p.VAR_KEYWORD for p in _parameters(run)) and name.isidentifier()
+    return name in options_of(run, options) or any_name
+
+
 def with_field(problem: Problem, path: str, value: Any) -> Problem:
     """The problem with another value of a field; raises the `InputError` of the class that holds it."""
     part, _, name = path.partition(".")
@@ -50,15 +57,15 @@ def check_field(path: str, problem: Problem, run: Callable[..., Any], options: M
     """
     known, further = fields_of(problem), options_of(run, options)
     own = {f"rule.{name}" for rule in rules for name in _inner(as_rule(rule))}
-    allowed = f"{', '.join(known)}, and options of the run: {', '.join(further)}"
-    require(path in known or path in further or path in own, "field", path, allowed)
+    allowed = f"{', '.join(known)}, and options of the run: {', '.join(further) or 'none'}"
+    require(path in known or path in own or takes_option(run, options, path), "field", path, allowed)
 
 
 def check_options(run: Callable[..., Any], options: Mapping[str, Any], swept: list[str]) -> None:
     """Raise an `InputError` for an option that the run does not have, or one that it needs and is not there."""
     known = options_of(run, options)
     for name in options:
-        require(name in known, f"option {name}", options[name], f"{', '.join(known)}")
+        require(takes_option(run, options, name), f"option {name}", options[name], f"{', '.join(known) or 'none'}")
         if name in swept:
             raise InputError(f"option {name} is given, and swept as well; allowed: one of both")
     missing = [name for name in _needed(run) if name not in options and name not in swept]
@@ -77,7 +84,7 @@ def _like(present: Any, value: Any) -> Any:
 
 
 def _keywords(run: Callable[..., Any]) -> list[str]:
-    return [p.name for p in _parameters(run) if p.name != "progress"]
+    return [p.name for p in _parameters(run) if p.kind is not p.VAR_KEYWORD]
 
 
 def _needed(run: Callable[..., Any]) -> list[str]:
@@ -85,5 +92,5 @@ def _needed(run: Callable[..., Any]) -> list[str]:
 
 
 def _parameters(run: Callable[..., Any]) -> list[inspect.Parameter]:
-    """All but the problem."""
-    return list(inspect.signature(run).parameters.values())[1:]
+    """All but the problem and `progress`, which the sweep gives."""
+    return [p for p in list(inspect.signature(run).parameters.values())[1:] if p.name != "progress"]

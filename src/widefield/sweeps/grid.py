@@ -18,7 +18,7 @@ from ..problem.problem import Problem
 from ..rules.lookup import as_rule
 from ..rules.rule import Rule
 from .cells import Cell
-from .fields import check_field, check_options, options_of, with_field
+from .fields import check_field, check_options, fields_of, with_field
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ def make_grid(problem: Problem, vary: Mapping[str, Any], run: Callable[..., Any]
     for field in vary:
         check_field(field, problem, run, options, rules)
     axes = tuple(_axis(field, values) for field, values in vary.items())
-    further = set(options_of(run, options))
+    parts = set(fields_of(problem)) | {field for field in vary if "." in field}
     cells: dict[Index, Cell] = {}
     for index in itertools.product(*(range(len(axis.values)) for axis in axes)):
         chosen = {axis.field: axis.values[i] for axis, i in zip(axes, index, strict=True)}
-        own = {field: value for field, value in chosen.items() if field in further}
+        own = {field: value for field, value in chosen.items() if field not in parts}
         made = problem
         try:
             # Whole parts first: "rule" before "rule.rho".
