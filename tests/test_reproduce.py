@@ -9,17 +9,16 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
-import widefield as wf
 from widefield.cli.app import app
-from widefield.errors import InputError
-from widefield.progress import make_progress
+from widefield.errors import IncompleteError
 from widefield.reproduce import FIGURES, reproduce
-from widefield.reproduce.cache import Cache, chains, make_all
 from widefield.reproduce.claims import SIGNIFICANT, all_claims, evaluate
 from widefield.reproduce.fig1 import gaussian_distance
 from widefield.reproduce.fig7 import jackknife_covariance
 from widefield.reproduce.measures import distance, power_law, squared_error
-from widefield.reproduce.study import SIZES, plan
+from widefield.reproduce.run import complete
+from widefield.reproduce.study import SIZES
+from widefield.sweeps.cells import Failure, by_compilation
 
 # Compilation is what these runs cost. All figures together take a minute, so the longer ones run with the slow tests.
 FAST = ("fig4", "fig5")
@@ -170,8 +169,9 @@ def test_every_figure_has_claims_and_all_sizes():
     for study in FIGURES.values():
         assert set(study.sizes) == set(SIZES)
         for size in SIZES:
-            names = study.calls(study.sizes[size])
-            assert sorted(name for chain in chains(names) for name in chain) == sorted(names)
+            cells = study.cells(study.sizes[size])
+            assert sorted(by_compilation(cells)) == sorted(cells)
+            assert len({cell.name for cell in cells.values()}) == len(cells)
 
 
 class _Page(HTMLParser):
@@ -236,44 +236,11 @@ def test_page_in_a_browser(fast, tmp_path):
     assert "CONSOLE" not in shown.stderr
 
 
-CALLED: list[int] = []
-
-
-def _count(problem, *, progress, value, fail=False):
-    CALLED.append(value)
-    progress.update(1, 1)
-    if fail:
-        raise InputError("stop here")
-    return xr.Dataset({"value": ("x", np.full(3, float(value)))})
-
-
-def test_interrupted_run_goes_on_where_it_stopped(problem, tmp_path):
-    cache = Cache(tmp_path / "cache")
-    good = {str(value): plan(_count, problem, value=value) for value in range(3)}
-    bad = {"last": plan(_count, problem, value=9, fail=True)}
-    with make_progress(False) as bar:
-        make_all({"0": good["0"]}, cache, bar)
-        with pytest.raises(InputError):
-            make_all({"0": good["0"], **bad}, cache, bar)
-        CALLED.clear()
-        made = make_all(good, cache, bar)
-        assert sorted(CALLED) == [1, 2]
-        assert [float(made[name]["value"][0]) for name in good] == [0, 1, 2]
-        # A damaged file is made again, and nothing unfinished is left.
-        cache.path(good["1"]).write_bytes(b"nonsense")
-        CALLED.clear()
-        make_all(good, cache, bar)
-    assert CALLED == [1]
-    assert len(list((tmp_path / "cache").iterdir())) == 3
-
-
-def test_settings_decide_the_hash(problem, tmp_path):
-    cache = Cache(tmp_path)
-    rich = wf.Problem(problem.data, problem.network, problem.rule, 2 * problem.richness, problem.training)
-    one, same = (cache.path(plan(_count, problem, value=1)) for _ in range(2))
-    others = {cache.path(plan(_count, problem, value=2)), cache.path(plan(_count, rich, value=1))}
-    assert one == same
-    assert len(others | {one}) == 3
+def test_a_figure_needs_all_of_its_runs():
+    one = xr.Dataset()
+    assert complete({"a": one}) == {"a": one}
+    with pytest.raises(IncompleteError, match="1 of 2 runs failed: b: DivergenceError: at step 3"):
+        complete({"a": one, "b": Failure("DivergenceError: at step 3", lasting=True)})
 
 
 def test_squared_error_is_that_of_single_networks():

@@ -61,7 +61,7 @@ def reproduce(
     store = Folder(folder / "cache")
     store.prepare()
     with make_progress(progress) as bar:
-        runs = _whole(run_cells(cells, store, bar))
+        runs = complete(run_cells(cells, store, bar))
         for study in wanted:
             start = f"{study.name}: "
             own = {name.removeprefix(start): run for name, run in runs.items() if name.startswith(start)}
@@ -73,7 +73,7 @@ def reproduce(
     return Reproduction(page, data, claims)
 
 
-def _whole(outcomes: dict[str, Outcome]) -> dict[str, xr.Dataset]:
+def complete(outcomes: dict[str, Outcome]) -> dict[str, xr.Dataset]:
     """A figure needs all of its runs."""
     failed = [f"{name}: {made.message}" for name, made in outcomes.items() if isinstance(made, Failure)]
     if failed:

@@ -41,9 +41,7 @@ def plot_sweep(dataset: xr.Dataset) -> Picture:
 def check_fields(fields: Iterable[str]) -> None:
     """Raise if there is no picture of so many swept fields with more than one value."""
     several = list(fields)
-    require(
-        len(several) <= 2, "fields with several values", several, "one or two for a picture; choose values with isel"
-    )
+    require(len(several) <= 2, "fields with several values", several, "one or two for a picture")
 
 
 def _multiples(dataset: xr.Dataset, field: str) -> Picture:
@@ -102,7 +100,7 @@ def final(variable: xr.DataArray) -> xr.DataArray:
     """A variable at the last recorded time, in the last layer, of every cell: cells may have different ones."""
     for dim in ("time", "layer"):
         if dim in variable.dims:
-            there = np.isfinite(variable).any([d for d in ("time", "layer") if d in variable.dims and d != dim])
+            there = variable.notnull().any([d for d in ("time", "layer") if d in variable.dims and d != dim])
             last = (there * xr.DataArray(np.arange(variable.sizes[dim]), dims=dim)).max(dim)
             variable = variable.isel({dim: last})
     return variable
