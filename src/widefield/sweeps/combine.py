@@ -16,16 +16,18 @@ from .grid import Grid, Index
 TIME = "time"
 # Training times of cells with different steps dt: `time` then counts records.
 TIMES = "training_time"
+STATUS = "status"
 
 
 def combine(grid: Grid, outcomes: Mapping[Index, Outcome]) -> xr.Dataset:
     """Variables of all cells along the swept fields, then their own dimensions.
 
     Cells of different lengths (layers, samples, recorded steps, neurons) start at the same entry and end with NaN.
+    A variable of a cell with the name of a swept field has a `_` at its end.
     `status` says "ok", or what went wrong. Where cells have different training times, these are in `training_time`.
     """
     fields = tuple(axis.field for axis in grid.axes)
-    found = {index: made for index, made in outcomes.items() if isinstance(made, xr.Dataset)}
+    found = {i: _apart(made, (*fields, STATUS)) for i, made in outcomes.items() if isinstance(made, xr.Dataset)}
     lengths = _lengths(found)
     names = list(dict.fromkeys(str(name) for made in found.values() for name in made.data_vars))
     variables: dict[str, xr.Variable] = {}
@@ -39,7 +41,7 @@ def combine(grid: Grid, outcomes: Mapping[Index, Outcome]) -> xr.Dataset:
     status = np.full(grid.shape, "not run", dtype=object)
     for index, made in outcomes.items():
         status[index] = made.message if isinstance(made, Failure) else OK
-    variables["status"] = xr.Variable(fields, status.astype(str), {"long_name": "ok, or what went wrong"})
+    variables[STATUS] = xr.Variable(fields, status.astype(str), {"long_name": "ok, or what went wrong"})
     return xr.Dataset(variables, coordinates)
 
 
@@ -58,6 +60,10 @@ def about(grid: Grid, failures: Mapping[str, str], options: Mapping[str, Any], v
         "failures": json.dumps(dict(failures)),
         "widefield": version,
     }
+
+
+def _apart(made: xr.Dataset, taken: tuple[str, ...]) -> xr.Dataset:
+    return made.rename({name: f"{name}_" for name in taken if name in made.variables or name in made.dims})
 
 
 def _lengths(found: Mapping[Index, xr.Dataset]) -> dict[str, int]:
