@@ -60,7 +60,7 @@ def test_goes_on_bit_by_bit(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "SECONDS_PER_CALL", 0.0)  # a chunk per step
     problem = make_problem(**SETTINGS[kind])
     run = make_run(kind, problem)
-    room = jax.tree.map(lambda size: min(size, 64), run.start(0).kind.room)._replace(sources=run.start(0).kind.room[2])
+    room = jax.tree.map(lambda size: min(size, 32), run.start(0).kind.room)._replace(sources=run.start(0).kind.room[2])
     said = identity(problem, {"seed": 3})
     for step in (3, 5):
         with pytest.raises(Killed):
