@@ -17,7 +17,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import widefield as wf
-from widefield.atomic import atomic_file
 from widefield.errors import DivergenceError, TooFewSamplesError
 from widefield.results.panels import save_picture
 
@@ -129,7 +128,7 @@ def main(
     if not rows:
         raise DivergenceError("every run diverged; lower dt or richness")
     save_picture(picture(rows), folder / "generalisation.png")
-    with atomic_file(folder / "generalisation.csv") as path, open(path, "w", newline="", encoding="utf-8") as file:
+    with open(folder / "generalisation.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(Row._fields)
         writer.writerows(rows)

@@ -88,7 +88,7 @@ def test_theory_and_networks_in_earnest(run, tmp_path):
     run("solve", "problem.toml", "--samples", "256", "--seeds", "2", "-o", "theory.nc")
     run("simulate", "problem.toml", "--width", "64", "--seeds", "2", "-o", "networks.nc")
     assert "entk" in run("compare", "theory.nc", "networks.nc").stdout
-    assert wf.load("theory.nc").problem == wf.Problem.from_toml("problem.toml")
+    assert wf.load("theory.nc", trust=True).problem == wf.Problem.from_toml("problem.toml")
     # Both start from f = 0 with the same loss, whatever the width.
     assert float(wf.load("theory.nc")["loss"][0]) == float(wf.load("networks.nc")["loss"][0]) == 1.5
 
@@ -122,7 +122,7 @@ def test_a_rule_of_the_users_own_beside_the_file(run, engines, problem, tmp_path
     monkeypatch.chdir("elsewhere")
     assert "own_rules_of_test_cli:Own" in run("simulate", "../problem.toml", "-o", "out.nc").stdout
     assert type(engines[0][0].rule).__name__ == "Own"
-    assert wf.load("out.nc").problem == engines[0][0]
+    assert wf.load("out.nc", trust=True).problem == engines[0][0]
 
 
 def test_demo_draws_five_rules(run, engines, tmp_path):
@@ -140,6 +140,9 @@ def test_outputs_are_checked_before_the_work(run, engines, problem):
     for command in ("solve", "simulate"):
         outcome = run(command, "problem.toml", "-o", "none/out.nc", code=2)
         assert "none/out.nc" in outcome.stderr
+        outcome = run(command, "problem.toml", "-o", "./problem.toml", code=2)
+        assert "the problem file itself" in outcome.stderr
+    assert wf.Problem.from_toml("problem.toml") == problem
     run("demo", "-o", "problem.toml", code=2)
     assert engines == []
 

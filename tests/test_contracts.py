@@ -17,6 +17,7 @@ from widefield.errors import InputError
 from widefield.observables import DEFAULT_KERNELS, OBSERVABLES
 from widefield.rules import RULES
 from widefield.rules.numbers import split_numbers
+from widefield.rules.promises import check_functions
 
 CLASSES = np.array([[1.0, -0.5], [-0.3, 0.8], [0.4, -0.7]])
 
@@ -244,9 +245,8 @@ def test_new_numbers_compile_nothing():
 
 @pytest.mark.parametrize("name", RULES)
 def test_rules_of_the_table_keep_their_promises(name):
-    """Making a problem tries them out; here with classes, where they matter."""
-    rules = ("gd", "dfa") if name == "mixture" else None
-    make_problem(wf.rules.Mixture(rules) if rules else name, outputs=2)
+    if name != "mixture":  # which is as good as its parts
+        check_functions(wf.rules.as_rule(name))
 
 
 # Observables

@@ -196,7 +196,7 @@ def test_linear_networks_have_no_sampling_error(rule, depth, responses):
     """Moment-matched samples carry a linear network exactly: the closed algebra's kernels come out to rounding."""
     problem = make_problem(rule, depth, "linear", richness=1.0, dt=0.1)
     exact = solve_linear(problem, two_time=True)
-    found = solve_fixed_point(problem, samples=1024, seeds=1, cutoff=1e-6, tolerance=1e-10, responses=responses)
+    found = solve_fixed_point(problem, samples=1024, seeds=1, tolerance=1e-6, convergence=1e-10, responses=responses)
     names = ["f", "entk", *(f"{kernel}_two_time" for kernel in KERNELS)]
     if responses == "jacobian":
         names += [f"response_{x}" for x in "abcd" if f"response_{x}" in exact]
@@ -211,7 +211,7 @@ def test_dropped_directions_cost_less_than_the_cutoff():
     exact = solve_linear(problem, two_time=True)
     errors = []
     for cutoff in (1e-4, 1e-5, 1e-6):
-        found = solve_fixed_point(problem, samples=1024, seeds=1, cutoff=cutoff, tolerance=1e-10)
+        found = solve_fixed_point(problem, samples=1024, seeds=1, tolerance=cutoff, convergence=1e-10)
         errors.append(max(float(np.abs(found[f"{k}_two_time"] - exact[f"{k}_two_time"]).max()) for k in KERNELS))
         assert errors[-1] < 0.1 * cutoff
     assert errors[0] > errors[1] > errors[2]
@@ -221,7 +221,7 @@ def test_equal_time_responses_count():
     """D(t,t) ≠ 0: leaving it out would show at once. Dropped directions cost about 10·cutoff² (D is of order 10)."""
     problem = make_problem(HebbianFeedback(), 2, "linear", richness=1.0, dt=0.1)
     exact = solve_linear(problem, two_time=True)
-    found = solve_fixed_point(problem, samples=1024, seeds=1, cutoff=1e-4, tolerance=1e-10)
+    found = solve_fixed_point(problem, samples=1024, seeds=1, tolerance=1e-4, convergence=1e-10)
     for name in ("f", *(f"{kernel}_two_time" for kernel in KERNELS)):
         np.testing.assert_allclose(found[name].values, exact[name].values, atol=1e-6, err_msg=name)
 
@@ -231,7 +231,7 @@ def test_an_iteration_is_causal(rule):
     """What is wrong after some time changes nothing before it; so the iteration ends after finitely many steps."""
     problem = make_problem(rule, 2)
     plan = make_plan(problem)
-    options = Options(samples=1024, damping=1.0, max_iterations=1, tolerance=1.0, cutoff=1e-3, jacobian=False)
+    options = Options(samples=1024, damping=1.0, max_iterations=1, convergence=1.0, cutoff=1e-3, jacobian=False)
     setting = Setting(problem.richness, DT, jnp.asarray(Y), options.cutoff)
     noise = draw_noise(plan, options.samples, 0, 0)
     order = start_from_lazy(problem, plan, setting, noise, options)
@@ -276,7 +276,7 @@ def test_result_is_labelled_and_repeatable():
 def test_damping_leads_to_the_same_fixed_point():
     problem = make_problem("gd", 2)
     plain, damped = (
-        solve_fixed_point(problem, samples=1024, seeds=1, damping=beta, tolerance=1e-6, max_iterations=100)
+        solve_fixed_point(problem, samples=1024, seeds=1, damping=beta, convergence=1e-6, max_iterations=100)
         for beta in (1.0, 0.6)
     )
     np.testing.assert_allclose(plain["phi_two_time"].values, damped["phi_two_time"].values, atol=1e-5)
@@ -288,7 +288,7 @@ def test_says_when_it_fails():
     with pytest.raises(TooFewSamplesError, match="samples is 20"):
         solve_fixed_point(make_problem(), samples=20)
     with pytest.raises(TooFewSamplesError, match="raise samples"):
-        solve_fixed_point(make_problem("fa", 2), samples=100, cutoff=1e-6)
+        solve_fixed_point(make_problem("fa", 2), samples=100, tolerance=1e-6)
     with pytest.raises(DivergenceError, match="lower dt"):
         solve_fixed_point(make_problem("gd", 2, "linear", dt=1e40), samples=1024)
 
@@ -298,9 +298,9 @@ def test_says_when_it_fails():
     [
         ({"damping": 0.0}, "damping"),
         ({"responses": "autodiff"}, "responses"),
-        ({"cutoff": 0.5}, "cutoff"),
+        ({"tolerance": 0.5}, "tolerance"),
         ({"seeds": 0}, "seeds"),
-        ({"tolerance": 0.0}, "tolerance"),
+        ({"convergence": 0.0}, "convergence"),
         ({"max_iterations": 0}, "max_iterations"),
     ],
 )

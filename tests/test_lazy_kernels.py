@@ -104,7 +104,7 @@ def test_tables_reach_closed_forms():
 
 
 def test_quadrature_that_is_not_accurate_is_refused():
-    with pytest.raises(NotConvergedError, match=r"hard_tanh.*tolerance"):
+    with pytest.raises(NotConvergedError, match=r"hard_tanh.*accuracy"):
         kernels(X[:3] / np.linalg.norm(X[:3], axis=1, keepdims=True), wf.MLP(1, hard_tanh), "gd")
 
 
@@ -278,7 +278,7 @@ def test_rules_that_read_the_error():
         ((X, "mlp", "gd"), {}, "network is"),
         ((X * np.inf, wf.MLP(1), "gd"), {}, "finite"),
         ((X, wf.MLP(1), "gd"), {"outputs": ("ntk",)}, "outputs is"),
-        ((X, wf.MLP(1), "gd"), {"tolerance": 0.0}, "tolerance is"),
+        ((X, wf.MLP(1), "gd"), {"accuracy": 0.0}, "accuracy is"),
         ((X, wf.MLP(1), "gd"), {"memory_budget": 0}, "memory_budget is"),
         ((X, wf.CNN(1), "gd"), {}, "positions"),
         ((X, wf.MLP(2, "relu", residual=True), PlainFA()), {}, "residual"),

@@ -129,8 +129,10 @@ def test_extras_are_those_of_the_package():
 
 def test_a_picture_without_matplotlib(monkeypatch, fake_result, problem):
     result = fake_result(problem)
-    with pytest.raises(MissingExtraError, match=without("plot", monkeypatch)):
-        result.plot()
+    pattern = without("plot", monkeypatch)
+    for picture in (result, wf.compare(result, result)):
+        with pytest.raises(MissingExtraError, match=pattern):
+            picture.plot()
 
 
 def test_digits_without_scikit_learn(monkeypatch):

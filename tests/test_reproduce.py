@@ -1,14 +1,18 @@
+import ast
 import os
 import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
+import widefield as wf
+from widefield import results
 from widefield.cli.app import app
 from widefield.errors import IncompleteError
 from widefield.reproduce import FIGURES, reproduce
@@ -18,7 +22,8 @@ from widefield.reproduce.fig7 import jackknife_covariance
 from widefield.reproduce.measures import distance, power_law, squared_error
 from widefield.reproduce.run import complete
 from widefield.reproduce.study import SIZES
-from widefield.sweeps.cells import Failure, by_compilation
+from widefield.results.result import make_result
+from widefield.sweeps import Failure, by_compilation
 
 # Compilation is what these runs cost. All figures together take a minute, so the longer ones run with the slow tests.
 FAST = ("fig4", "fig5")
@@ -169,9 +174,9 @@ def test_every_figure_has_claims_and_all_sizes():
     for study in FIGURES.values():
         assert set(study.sizes) == set(SIZES)
         for size in SIZES:
-            cells = study.cells(study.sizes[size])
-            assert sorted(by_compilation(cells)) == sorted(cells)
-            assert len({cell.name for cell in cells.values()}) == len(cells)
+            names = study.cells(study.sizes[size])
+            assert sorted(by_compilation(names)) == sorted(names)
+            assert len({cell.name for cell in names.values()}) == len(names)
 
 
 class _Page(HTMLParser):
@@ -236,20 +241,50 @@ def test_page_in_a_browser(fast, tmp_path):
     assert "CONSOLE" not in shown.stderr
 
 
-def test_a_figure_needs_all_of_its_runs():
-    one = xr.Dataset()
+def test_a_figure_needs_all_of_its_runs(problem, fake_result):
+    one = fake_result(problem)
     assert complete({"a": one}) == {"a": one}
     with pytest.raises(IncompleteError, match="1 of 2 runs failed: b: DivergenceError: at step 3"):
         complete({"a": one, "b": Failure("DivergenceError: at step 3", lasting=True)})
 
 
-def test_squared_error_is_that_of_single_networks():
+def test_figures_use_the_public_interface_only():
+    """`widefield` itself, and what `widefield.results` and the modules for errors, progress, files and sweeps offer."""
+    allowed = {
+        "widefield",
+        "widefield.results",
+        "widefield.errors",
+        "widefield.progress",
+        "widefield.atomic",
+        "widefield.sweeps",
+    }
+    for path in (Path(wf.__file__).parent / "reproduce").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level <= 1, path
+                names = {node.module} if node.level == 0 else set()
+                if node.module == "widefield.results":
+                    assert {name.name for name in node.names} <= set(results.__all__), path
+            else:
+                names = {name.name for name in node.names} if isinstance(node, ast.Import) else set()
+            assert {name for name in names if name and name.startswith("widefield")} <= allowed, path
+
+
+def test_squared_error_is_that_of_single_networks(problem):
     rng = np.random.default_rng(0)
-    runs, truth = rng.normal(1.0, 0.3, (7, 5)), rng.normal(1.0, 0.1, 5)
-    networks = xr.Dataset({"k": ("x", runs.mean(0)), "k_se": ("x", runs.std(0, ddof=1) / np.sqrt(7))})
-    theory = xr.Dataset({"k": ("x", truth)})
-    direct = np.mean(np.sum((runs - truth) ** 2, axis=1)) / np.sum(truth**2)
-    assert float(squared_error(networks, theory, "k", seeds=7, dims=("x",))) == pytest.approx(direct)
+    runs, truth = rng.normal(1.0, 0.3, (7, 4, 4, 4)), rng.normal(1.0, 0.1, (4, 4, 4))
+    networks = make_result(problem, "test", {"entk": runs[..., None, None]}, steps=np.arange(4))
+    theory = xr.Dataset({"entk": (("time", "sample", "sample_"), truth)}, coords={"time": networks["time"]})
+    direct = np.sum((runs - truth) ** 2, axis=(2, 3)) / np.sum(truth**2, axis=(1, 2))
+    found = squared_error(networks, theory, "entk", ("sample", "sample_"))
+    np.testing.assert_allclose(found["error"], direct.mean(0))
+    np.testing.assert_allclose(found["error_se"], direct.std(0, ddof=1) / np.sqrt(7))
+    start = squared_error(networks, theory, "entk", ("sample", "sample_"), time=0)
+    assert float(start["error"]) == pytest.approx(direct[:, 0].mean())
+    # A theory that is itself sampled adds its own variance, which is taken off.
+    noisy = theory.assign(entk_se=theory["entk"] * 0 + 0.1)
+    less = squared_error(networks, noisy, "entk", ("sample", "sample_"))["error"]
+    np.testing.assert_allclose(less, direct.mean(0) - 16 * 0.01 / np.sum(truth**2, axis=(1, 2)))
 
 
 def test_power_law_and_its_error():

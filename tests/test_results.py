@@ -3,98 +3,19 @@ import re
 
 import numpy as np
 import pytest
-import xarray as xr
 from matplotlib.figure import Figure
 
 import widefield as wf
-from widefield.errors import InputError, ResultFileError
-from widefield.results.files import check_writable
+from widefield.errors import InputError
+from widefield.results.estimate import Estimate
 from widefield.results.overview import Pair, overview_curves, overview_kernels
 from widefield.results.panels import final_kernel, save_picture
 from widefield.results.result import Result, make_result
-from widefield.results.summary import with_error
 
 
 def several_outputs(problem):
     data = wf.datasets.sphere(4, 3, outputs=2)
     return wf.Problem(data, problem.network, problem.rule, problem.richness, problem.training)
-
-
-# Files
-
-
-def test_save_then_load_is_the_identity(tmp_path, problem, fake_result):
-    for number, asked in enumerate((problem, several_outputs(problem))):
-        result = fake_result(asked, width=100, seconds=1.5)
-        path = tmp_path / f"{number}.nc"
-        result.save(path)
-        back = wf.load(path)
-        xr.testing.assert_identical(back.dataset, result.dataset)
-        assert set(back.dataset.attrs) == {"problem", "method", "versions", "info", "seed"}
-        assert back.problem == asked
-        assert back.info == {"width": 100, "seconds": 1.5}
-        assert os.listdir(tmp_path) == [f"{n}.nc" for n in range(number + 1)] or number
-
-
-def test_a_problem_of_megabytes_fits_into_the_file(tmp_path, problem):
-    # HDF5 keeps plain attributes below 64 kB.
-    data = wf.datasets.random_gaussian(200, 300)
-    large = wf.Problem(data, problem.network, "gd", 1.0, problem.training)
-    result = make_result(large, "test", exact={"loss": np.ones(4)}, steps=np.arange(4))
-    result.save(tmp_path / "large.nc")
-    assert wf.load(tmp_path / "large.nc").problem == large
-
-
-def test_a_failing_save_leaves_the_old_file_and_nothing_else(tmp_path, problem, fake_result, monkeypatch):
-    path = tmp_path / "result.nc"
-    fake_result(problem).save(path)
-    before = path.read_bytes()
-
-    def fail_half_way(self, target, **_):
-        target.write_bytes(b"half")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", fail_half_way)
-    with pytest.raises(ResultFileError, match="No space left"):
-        fake_result(problem, seed=1).save(path)
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["result.nc"]
-
-
-def test_places_that_cannot_be_written_are_found_out_beforehand(tmp_path, monkeypatch):
-    with pytest.raises(ResultFileError, match="no folder"):
-        check_writable(tmp_path / "none" / "a.nc")
-    with pytest.raises(ResultFileError, match="it is a folder"):
-        check_writable(tmp_path)
-
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    check_writable(tmp_path / "a.nc")
-    assert os.listdir(tmp_path) == []
-    monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(ResultFileError, match="Permission denied"):
-        check_writable(tmp_path / "a.nc")
-
-
-def test_damaged_foreign_and_missing_files_give_one_line(tmp_path, problem, fake_result):
-    good = tmp_path / "good.nc"
-    fake_result(problem).save(good)
-    (tmp_path / "empty.nc").write_bytes(b"")
-    (tmp_path / "text.nc").write_text("hello")
-    (tmp_path / "cut.nc").write_bytes(good.read_bytes()[:3000])
-    xr.Dataset({"temperature": ("day", np.ones(3))}).to_netcdf(tmp_path / "foreign.nc", engine="h5netcdf")
-    for name in ("none", "empty", "text", "cut", "foreign"):
-        with pytest.raises(ResultFileError, match=name) as caught:
-            wf.load(tmp_path / f"{name}.nc")
-        assert "\n" not in str(caught.value)
-
-
-def test_a_link_stays_a_link(tmp_path, problem, fake_result):
-    (tmp_path / "link.nc").symlink_to(tmp_path / "target.nc")
-    fake_result(problem).save(tmp_path / "link.nc")
-    assert (tmp_path / "link.nc").is_symlink()
-    assert wf.load(tmp_path / "target.nc").problem == problem
 
 
 # Summary
@@ -143,7 +64,7 @@ def test_summary_of_a_result_that_holds_little(problem):
     ],
 )
 def test_numbers_are_shown_to_the_digit_their_error_allows(value, error, text):
-    assert with_error(value, error) == text
+    assert str(Estimate(value, error)) == text
 
 
 # Comparison

@@ -2,11 +2,13 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -248,6 +250,32 @@ def test_digests_follow_a_users_code_and_nothing_else():
     loop: list = []
     loop.append(loop)
     assert digest(loop) == digest(loop)
+
+
+def test_an_edited_engine_never_serves_old_cells(tmp_path):
+    """Every source file that may decide a number is part of the key; figures and the command line are not."""
+    package = tmp_path / "widefield"
+    shutil.copytree(Path(wf.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    key = code_version.__wrapped__  # as asked by a new process
+    before = key(package)
+    assert before == code_version()
+    for place in ("reproduce/fig1.py", "cli/app.py", "sweeps/grid.py"):
+        (package / place).write_text("changed = True")
+        assert key(package) == before
+    for place in (
+        "engine/program.py",
+        "solvers/mean_field/solve.py",
+        "rules/gd.py",
+        "results/derived.py",
+        "problem/losses.py",
+    ):
+        text = (package / place).read_text(encoding="utf-8")
+        (package / place).write_text(text + "\n", encoding="utf-8")
+        assert key(package) != before
+        (package / place).write_text(text, encoding="utf-8")
+        assert key(package) == before
+    (package / "engine" / "new.py").write_text("")
+    assert key(package) != before
 
 
 def test_names_are_the_same_in_another_process(tmp_path):

@@ -1,5 +1,6 @@
 import sys
 import textwrap
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -14,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 import widefield as wf
 from widefield.errors import InputError, ResultFileError
 from widefield.problem.activations import Activation
-from widefield.problem.toml import read_header
+from widefield.problem.toml import split_header
 from widefield.rules import Site
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -82,7 +83,9 @@ def test_round_trip_is_exact_to_the_last_bit(problem):
         # Bytes, because -0.0 equals 0.0.
         assert (before is None and after is None) or before.tobytes() == after.tobytes()
     assert back.to_toml() == text
-    assert "data" not in read_header(text)
+    header, data = split_header(text)
+    assert "data" not in tomllib.loads(header)
+    assert set(tomllib.loads(data)) <= {"x", "y", "x_test", "y_test"}
 
 
 def test_file_round_trip_and_npz_next_to_the_file(tmp_path, problem, monkeypatch):

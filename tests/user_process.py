@@ -76,6 +76,7 @@ CALLS = {
     "auto": lambda: wf.solve(linear, "auto").dataset,
     "lazy": lambda: wf.solve(plain, "lazy").dataset,
     "simulate": lambda: wf.simulate(own, width=8, seeds=2).dataset,
+    "from_arrays": lambda: wf.Result.from_arrays(plain, {"f": np.linspace(0, 1, 9).reshape(3, 3)}).dataset,
     "kernels": lambda: vars(wf.lazy.kernels(data.x, wf.MLP(1, bump), "dfa")),
     "angles": lambda: {"entk": wf.lazy.angle_kernel(wf.MLP(1, "relu"), "gd", np.linspace(0, 3, 4))},
     "predict": lambda: wf.lazy.predict(plain, [0.5, np.inf]).dataset,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import datasets, errors, exact, fluctuations, rules
-    from .observables import Observable
+    from .compilation import compilation_cache
+    from .observables import Moment, Observable
     from .problem.dataset import Dataset
     from .problem.networks import CNN, MLP
     from .problem.problem import Problem
@@ -31,11 +32,13 @@ _PLACES = {
     "CNN": "problem.networks:CNN",
     "MLP": "problem.networks:MLP",
     "Dataset": "problem.dataset:Dataset",
+    "Moment": "observables:Moment",
     "Observable": "observables:Observable",
     "Problem": "problem.problem:Problem",
     "Result": "results.result:Result",
     "Training": "problem.training:Training",
     "compare": "results.comparison:compare",
+    "compilation_cache": "compilation:compilation_cache",
     "datasets": "datasets",
     "errors": "errors",
     "exact": "exact",
@@ -52,11 +55,13 @@ __all__ = [
     "CNN",
     "MLP",
     "Dataset",
+    "Moment",
     "Observable",
     "Problem",
     "Result",
     "Training",
     "compare",
+    "compilation_cache",
     "datasets",
     "errors",
     "exact",

@@ -13,6 +13,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -22,6 +23,7 @@ import numpy as np
 PACKAGE = Path(__file__).resolve().parent
 # Parts that compute no numbers, and functions of figures, which are digested one by one where they are used.
 _APART = ("cli", "reproduce", "sweeps")
+_LIBRARIES = ("jax", "jaxlib", "numpy", "scipy")
 _OURS = __name__.partition(".")[0]
 # What Python itself puts into a class; some of it differs from process to process.
 _OF_EVERY_CLASS = ("__dict__", "__weakref__", "__doc__", "__module__", "__abstractmethods__", "_abc_impl",
@@ -30,12 +32,12 @@ _OF_EVERY_CLASS = ("__dict__", "__weakref__", "__doc__", "__module__", "__abstra
 
 
 @cache
-def code_version() -> str:
-    """Hash of widefield's sources, without the command line, the figures and the sweeps themselves."""
-    sources = sorted(path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] not in _APART)
-    whole = hashlib.sha256()
+def code_version(package: Path = PACKAGE) -> str:
+    """Hash of widefield's sources, without those of `_APART`, and of the libraries' versions."""
+    sources = sorted(path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in _APART)
+    whole = hashlib.sha256(repr([version(name) for name in _LIBRARIES]).encode())
     for path in sources:
-        whole.update(f"{path.relative_to(PACKAGE).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+        whole.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes() + b"\0")
     return whole.hexdigest()[:16]
 
 

@@ -16,6 +16,14 @@ class DivergenceError(WidefieldError, RuntimeError):
 class TooFewSamplesError(WidefieldError, RuntimeError):
     """There are too many Gaussian directions for the number of particles."""
 
+    def __init__(self, message: str, directions: int = 0):
+        super().__init__(message)
+        self.directions = directions
+
+
+class AccuracyWarning(UserWarning):
+    """A run went on with other settings than were asked for, since it could not have come to its end with them."""
+
 
 class NotConvergedError(WidefieldError, RuntimeError):
     """An iteration used up its budget before it met its tolerance."""
@@ -43,7 +51,12 @@ class ResultFileError(WidefieldError, OSError):
 
 def one_line(error: BaseException) -> str:
     """The message of an error of any origin, fit to stand inside one of ours."""
-    return " ".join(str(error).split())[:300]
+    return printable(" ".join(str(error).split()))[:300]
+
+
+def printable(text: str) -> str:
+    """Text from a file without control characters, which a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def require(condition: bool, argument: str, got: object, allowed: str) -> None:

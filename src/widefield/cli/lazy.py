@@ -42,11 +42,11 @@ def digits(
         widefield lazy digits --depths 1,2,4 -o kernels.png
     """
     require_extra("plot", "the picture")
-    from ..atomic import check_writable
     from ..errors import InputError
+    from ..results.panels import check_picture
     from ..solvers.lazy.digits import digits_table
 
-    check_writable(picture)
+    check_picture(picture)
     try:
         layers = tuple(int(part) for part in depths.split(","))
     except ValueError as error:
@@ -75,11 +75,11 @@ def _print(table: DigitsTable, depths: tuple[int, ...], train: int, test: int) -
 def _draw(table: DigitsTable, path: Path) -> None:
     from matplotlib.figure import Figure
 
-    from ..atomic import atomic_file
+    from ..results.panels import save_picture
 
     columns = 4
     rows = -(-len(table.pictures) // columns)
-    figure = Figure(figsize=(3 * columns, 3.2 * rows), layout="constrained")
+    figure = Figure(figsize=(3 * columns, 3.2 * rows), dpi=120, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis in axes:
         axis.set_axis_off()
@@ -87,5 +87,4 @@ def _draw(table: DigitsTable, path: Path) -> None:
         axis.imshow(kernel / kernel.diagonal().mean(), vmin=-1, vmax=1, cmap="RdBu_r", interpolation="nearest")
         axis.set_title(name)
     figure.suptitle(f"eNTK of the training digits, sorted by class, depth {table.depth}; mean diagonal 1")
-    with atomic_file(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.lstrip(".") or "png", dpi=120)
+    save_picture(figure, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from ..errors import MissingExtraError
@@ -14,9 +15,22 @@ def main() -> None:
     except MissingExtraError as error:
         print(f"widefield: {error}", file=sys.stderr)
         sys.exit(2)
+    keep_compiled_programs()
     from .app import app
 
     app(prog_name="widefield")
+
+
+def keep_compiled_programs() -> None:
+    """Let JAX keep compiled programs between commands, unless the user has said where or that it should not.
+
+    By environment variables, as JAX is not loaded yet, and a command that needs none of it should start at once.
+    """
+    from ..compilation import default_folder
+
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(default_folder()))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,16 @@ Output = Annotated[
 ]
 
 
+def check_output(output: Path, file: Path) -> None:
+    """Raise before any work if the result cannot be written, or would replace the problem that it is about."""
+    from ..atomic import check_writable
+    from ..errors import InputError
+
+    check_writable(output)
+    if output.exists() and file.exists() and output.samefile(file):
+        raise InputError(f"output is {output}, the problem file itself; allowed: another name")
+
+
 def report(result: Result, output: Path) -> None:
     """Save the result and print its summary."""
     result.save(output)

@@ -44,7 +44,5 @@ def reproduce(
     failed = [(claim, verdict) for claim, verdict in made.claims if not verdict.holds]
     typer.echo(f"{', '.join(made.data)}: {len(made.claims) - len(failed)} of {len(made.claims)} claims hold")
     for claim, verdict in failed:
-        typer.echo(
-            f"  does not hold: {claim.text} ({claim.where}): {verdict.what} {verdict.value:.3g} ± {verdict.error:.1g}"
-        )
+        typer.echo(f"  does not hold: {claim.text} ({claim.where}): {verdict.what} {verdict.number}")
     typer.echo(f"written to {made.page}")

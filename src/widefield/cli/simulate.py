@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import SEED_HELP, Output, ProblemFile, report
+from .options import SEED_HELP, Output, ProblemFile, check_output, report
 
 
 def simulate(
@@ -29,9 +29,8 @@ def simulate(
         widefield simulate problem.toml --width 1000000 --seeds 1 --engine conditioned
     """
     import widefield as wf
-    from widefield.results.files import check_writable
 
     output = output or Path(f"{file.stem}-networks.nc")
-    check_writable(output)
+    check_output(output, file)
     problem = wf.Problem.from_toml(file)
     report(wf.simulate(problem, width=width, seeds=seeds, engine=engine, seed=seed), output)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import SEED_HELP, Output, ProblemFile, report
+from .options import SEED_HELP, Output, ProblemFile, check_output, report
 
 
 def solve(
@@ -54,10 +54,9 @@ def solve(
         widefield solve problem.toml --samples 4096 --seeds 8
     """
     import widefield as wf
-    from widefield.results.files import check_writable
 
     output = output or Path(f"{file.stem}-theory.nc")
-    check_writable(output)
+    check_output(output, file)
     problem = wf.Problem.from_toml(file)
     # Each method knows its own options, so only what was given is passed on.
     optional: dict[str, Any] = {"samples": samples, "seeds": seeds, "seed": seed, "accuracy": accuracy}

@@ -27,18 +27,28 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int) -> 
         return Room()
     wiring, offsets = spec.wiring, spec.wiring.layout.offsets
     rows = samples * wiring.layout.positions
-    guess = rounded(min(8 * rows, rows + 64) + BLOCK)
-    tilde = tuple(guess if needs_tilde(spec, kind, wiring.ends(m)[0]) else 0 for m in range(wiring.matrices))
+    asked = spec.points * wiring.layout.positions * spec.sweeps
+    forward = _guess(rows, 4)
+    matrices, tilde = [], []
+    for m in range(wiring.matrices):
+        asks = int(spec.track_gradient) + int(bool(spec.uses(m) - {"fresh"}))
+        matrices.append((forward, _guess(asks * asked, 6)))
+        tilde.append(_guess(asked, 6) if needs_tilde(spec, kind, wiring.ends(m)[0]) else 0)
     sources: tuple[int, ...] = ()
     if kind.kind == "mean_field":
         gates = columns if any(shape.gated for shape in spec.form.shapes) else 0
         made = [1 + columns + gates + reserved_rows(spec, layer) for layer in range(spec.populations)]
         for m, fresh in enumerate(tilde):
             below, above = wiring.ends(m)
-            made[below] += (guess + fresh) * offsets
-            made[above] += guess
-        sources = tuple(rounded(size + BLOCK * offsets + AHEAD) for size in made)
-    return Room(((guess, guess),) * wiring.matrices, tilde, sources)
+            made[below] += (matrices[m][1] + fresh) * offsets
+            made[above] += forward
+        sources = tuple(rounded(size + AHEAD) for size in made)
+    return Room(tuple(matrices), tuple(tilde), sources)
+
+
+def _guess(rows: int, times: int) -> int:
+    """Directions that questions of so many rows lead to: several times as many if they are few, not many more else."""
+    return rounded(min(times * rows, 1.5 * rows + 64) + min(rows, BLOCK)) if rows else 0
 
 
 def ranks(state: State) -> Room:

@@ -7,6 +7,7 @@ what is kept of it at its end, and `identity.json`, which says of which run. Not
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import time
 import warnings
@@ -18,7 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..atomic import atomic_file, check_writable
+from ..atomic import check_writable, write_file
 from ..digest import code_version, digest
 from ..errors import InputError, ResultFileError, one_line, require_number
 from ..problem.problem import Problem
@@ -77,8 +78,7 @@ class Checkpoint:
         if any(not file.name.startswith(".") for file in self.folder.iterdir()):
             raise InputError(f"checkpoint is {self.folder}, a folder of something else; allowed: a new or empty folder")
         check_writable(note)
-        with atomic_file(note) as temporary:
-            temporary.write_text(json.dumps(identity, indent=1), encoding="utf-8")
+        write_file(note, json.dumps(identity, indent=1).encode())
 
     def _compare(self, identity: dict[str, str]) -> None:
         """Refuse the checkpoint of another problem, of other options or of another version."""
@@ -129,8 +129,9 @@ class Checkpoint:
                  "directions": leg.directions, "room": leg.kind.room}  # fmt: skip
         content: dict[str, Any] = {**arrays, _ABOUT: np.array(json.dumps(about))}
         try:
-            with atomic_file(path) as temporary, open(temporary, "wb") as file:
-                np.savez(file, **content)
+            buffer = io.BytesIO()
+            np.savez(buffer, **content)
+            write_file(path, buffer.getbuffer())
         except ResultFileError as error:
             warnings.warn(f"{one_line(error)}; the run goes on without this checkpoint", stacklevel=3)
 

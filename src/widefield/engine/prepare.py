@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, require, require_integer
-from ..observables import DEFAULT_KERNELS, OBSERVABLES, as_observables
+from ..observables import ALIGNMENTS, DEFAULT_KERNELS, OBSERVABLES, as_observables
 from ..problem.networks import Network
 from ..problem.problem import Problem
 from ..rules.numbers import split_numbers
@@ -17,18 +17,36 @@ from ..rules.promises import share_one_sweep
 from .run import Recording
 from .state import Inputs, Spec
 
+LARGEST_RECORD = 2**29  # bytes per replicate that are recorded unasked
+
 
 def make_recording(problem: Problem, record: Any, every: int, neurons: int) -> Recording:
     """Check what is to be recorded; None is all kernels (with several outputs Φ)."""
     require_integer("every", every, 1)
     require_integer("neurons", neurons, 1)
+    note = ""
     if record is None:
-        record = DEFAULT_KERNELS if problem.data.outputs == 1 else ("phi",)
+        record, note = _default_record(problem, every)
     wanted = as_observables(record)
     if not problem.wiring.feed_forward:
         for name in ("phi_positions", "g_tilde_positions"):
             require(OBSERVABLES[name] not in wanted, "record", name, "other observables for this network")
-    return Recording(tuple(sorted(wanted, key=lambda one: one.name)), every, neurons)
+    return Recording(tuple(sorted(wanted, key=lambda one: one.name)), every, neurons, note=note)
+
+
+def _default_record(problem: Problem, every: int) -> tuple[tuple[str, ...], str]:
+    """All kernels of one output, Φ of several; where they are too large, what is most looked at of them."""
+    data, wiring = problem.data, problem.wiring
+    one = data.outputs * wiring.reads == 1
+    kernels = 1 + 4 * problem.network.depth if one else problem.network.depth * len(wiring.stages) ** 2
+    size = 8 * kernels * data.points**2 * (problem.training.steps // every + 1)
+    if size <= LARGEST_RECORD:
+        return DEFAULT_KERNELS if one else ("phi",), ""
+    note = (
+        f"kernels of {data.points} points at {problem.training.steps // every + 1} times would take "
+        f"{size / 2**30:.1f} GiB per replicate; recorded alignments only (record= and every= ask for more)"
+    )
+    return ALIGNMENTS if one else ("phi_alignment",), note
 
 
 def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float = 0.0) -> tuple[Spec, Inputs]:
@@ -82,7 +100,7 @@ def input_coordinates(network: Network, x: np.ndarray) -> np.ndarray:
     W⁰ acts only on the span of the data, so r ≤ min(rows, offsets·D) Gaussian columns have its exact law.
     """
     layout, blocks = network.wiring(x.shape).layout, network.blocks(x)
-    patches = np.stack([np.asarray(layout.unfold(jnp.asarray(block))) for block in blocks])
+    patches = np.stack([np.asarray(layout.unfold(block)) for block in blocks])
     rows = patches.reshape(-1, patches.shape[-1]) / math.sqrt(blocks.shape[-1])
     u, s, _ = np.linalg.svd(rows, full_matrices=False)
     rank = max(1, int(np.sum(s > s[0] * 1e-13))) if s[0] > 0 else 1

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -14,9 +17,10 @@ import numpy as np
 from jax import Array
 
 from ..errors import DivergenceError, TooFewSamplesError
-from ..numerics.memory import bytes_of, check_memory
+from ..numerics.memory import available_bytes, bytes_of, check_memory
 from ..observables import Fields, Moment, Observable
 from ..observables.kernels import whole_fields
+from ..precision import enable_x64
 from .capacity import enlarge, first_room, larger, ranks, shortages
 from .interpretation import Interpretation, Room, initialise
 from .program import step
@@ -37,6 +41,7 @@ class Recording:
     every: int
     neurons: int
     fields_every: int = 0  # whole fields φ, g, g̃ as well, every so many steps; 0 is never
+    note: str = field(default="", compare=False)  # what a user should know about this choice
 
     def steps(self, last: int) -> np.ndarray:
         """The recorded ones of steps 0 … `last`."""
@@ -50,7 +55,7 @@ class Recording:
         return {"f": f[:, 0] if f.shape[1] == 1 else f} | values
 
     def moment(self, spec: Spec, inputs: Inputs, fields: Fields) -> Moment:
-        return Moment(fields, inputs.x, spec.points, spec.wiring, self.neurons)
+        return Moment(fields, inputs.x, inputs.y, spec.points, spec.wiring, self.neurons)
 
 
 @dataclass(frozen=True)
@@ -68,10 +73,19 @@ class Leg:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out: raw arrays with a leading axis over networks, and how it went."""
+    """What came out: raw arrays with a leading axis over networks, how it went, and the room that it took."""
 
     arrays: dict[str, np.ndarray]
     info: dict[str, Any]
+    room: Room
+
+    def __add__(self, other: Outcome) -> Outcome:
+        """Both together, as if they had been one run."""
+        arrays = {name: np.concatenate([value, other.arrays[name]]) for name, value in self.arrays.items()}
+        info = self.info | {"seeds": self.info["seeds"] + other.info["seeds"]}
+        for name in {"rank", "directions"} & self.info.keys():
+            info[name] = max(self.info[name], other.info[name])
+        return Outcome(arrays, info, other.room)
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,7 @@ class Run:
     kind: Interpretation
     recording: Recording
     steps: int
-    keys: Array
+    keys: Sequence[Array] | Array
     quasi: np.ndarray | None = None
     report: Report = lambda done, total, message: None
     finish: Callable[[State, dict[str, np.ndarray]], dict[str, np.ndarray]] = lambda state, records: records
@@ -110,18 +124,21 @@ class Run:
             samples = self.inputs.x.shape[1] // self.spec.wiring.layout.positions
             room = first_room(self.kind, self.spec, samples, self.inputs.x.shape[-1])
         kind = replace(self.kind, room=room)
-        quasi = self._quasi(number)
-        shapes = jax.eval_shape(lambda *arrays: arrays, self.inputs, self.keys[number], quasi)
-        leaves, tree = jax.tree.flatten(shapes)
-        room, size = _room(self.spec, kind, self.recording, self.steps, tuple(leaves), tree)
+        records, size = self._sizes(kind, number)
         check_memory(size, f"a run of width {kind.width}", SMALLER)
-        state = _start(self.spec, kind, self.inputs, self.keys[number], quasi)
-        return Leg(kind, state, {name: jnp.zeros(s.shape, s.dtype) for name, s in room.items()})
+        state = _start(self.spec, kind, self.inputs, self.keys[number], self._quasi(number))
+        return Leg(kind, state, {name: jax.device_put(np.zeros(s.shape, s.dtype)) for name, s in records.items()})
+
+    def _sizes(self, kind: Interpretation, number: int) -> tuple[dict[str, jax.ShapeDtypeStruct], int]:
+        """Shapes of what is recorded, and bytes of that and of a network."""
+        given = (self.inputs, self.keys[number], self._quasi(number))
+        leaves, tree = jax.tree.flatten(jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), given))
+        return _room(self.spec, kind, self.recording, self.steps, tuple(leaves), tree)
 
     def _quasi(self, number: int) -> Array:
         if self.quasi is None:
-            return jnp.zeros((self.spec.populations, 0, self.kind.width), self.kind.dtype)
-        return jnp.asarray(self.quasi[number])
+            return jax.device_put(np.zeros((self.spec.populations, 0, self.kind.width), self.kind.dtype))
+        return jax.device_put(self.quasi[number])
 
     def advance(self, leg: Leg) -> Leg:
         """One chunk of steps, shorter where a step found no room: buffers grow, and the next chunk takes it again."""
@@ -159,24 +176,48 @@ class Run:
         arrays = {name: np.asarray(value) for name, value in leg.records.items()}
         return self.finish(leg.state, {n: a if n in untimed else a[:times] for n, a in arrays.items()})
 
-    def to_the_end(self) -> Outcome:
-        """Train every network, one after another: one network in memory, one compilation for all."""
-        kept, rank, directions, room = [], 0, 0, None
-        for number in range(len(self.keys)):
-            for leg in self.legs(number, room):
-                done = number * self.total + leg.done
-                what = f"{self.kind.kind}, width {self.kind.width}, {len(self.keys)} runs"
-                self.report(done, len(self.keys) * self.total, what)
-            kept.append(self.records_of(leg))
-            rank, directions, room = max(rank, leg.rank), max(directions, leg.directions), leg.kind.room
-            del leg  # before the next network is made
+    def to_the_end(self, room: Room | None = None) -> Outcome:
+        """Train every network. The first one finds the buffers' sizes, so that one compilation serves all others, which
+        then run side by side as far as memory allows."""
+        done, stop = Counter(self), threading.Event()
+
+        def train(number: int, room: Room | None) -> tuple[dict[str, np.ndarray], Leg]:
+            with enable_x64(True):  # a setting of the thread
+                leg = None
+                for leg in self.legs(number, room):
+                    done.set(number, leg.done)
+                    if stop.is_set():
+                        raise KeyboardInterrupt
+                assert leg is not None
+                return self.records_of(leg), replace(leg, state=None, records={})  # type: ignore[arg-type]
+
+        first = train(0, room)
+        room, others = first[1].kind.room, range(1, len(self.keys))
+        found = [first]
+        if others:
+            with ThreadPoolExecutor(self._workers(room)) as pool:
+                futures = [pool.submit(train, number, room) for number in others]
+                try:
+                    found += [future.result() for future in futures]
+                except BaseException:
+                    stop.set()
+                    pool.shutdown(cancel_futures=True)
+                    raise
+        kept, legs = zip(*found, strict=True)
         arrays = {name: np.stack([records[name] for records in kept]) for name in kept[0]}
         info: dict[str, Any] = {"width": self.kind.width, "seeds": len(self.keys), "engine": self.kind.kind}
-        if self.kind.kind != "dense":
-            info |= {"rank": rank, "tolerance": float(self.inputs.tolerance)}
+        if not self.kind.has_entries:
+            info |= {"rank": max(leg.rank for leg in legs), "tolerance": float(self.inputs.tolerance)}
         if self.kind.kind == "mean_field":
-            info |= {"directions": directions}
-        return Outcome(arrays, info)
+            info |= {"directions": max(leg.directions for leg in legs)}
+        return Outcome(arrays, info, legs[-1].kind.room)
+
+    def _workers(self, room: Room) -> int:
+        """How many networks run at once: as many as there are processors, within half of the free memory."""
+        _, size = self._sizes(replace(self.kind, room=room), 0)
+        free = available_bytes()
+        fitting = len(self.keys) if free is None else int(free / 2 / max(size, 1))
+        return max(1, min(os.cpu_count() or 1, fitting, len(self.keys) - 1))
 
     def _check_finite(self, reached: int, finite: bool) -> None:
         if not finite:
@@ -184,11 +225,26 @@ class Run:
             raise DivergenceError(f"the run diverged at step {reached - 1} ({numbers}); lower dt, or lower richness")
 
     def _check_particles(self, directions: int) -> None:
-        if directions > self.kind.width // 2:
+        if self.kind.kind == "mean_field" and directions > self.kind.width // 2:
             raise TooFewSamplesError(
                 f"a layer has {directions} Gaussian directions for {self.kind.width} particles; raise samples to "
-                f"{4 * directions} or more, or raise tolerance (now {float(self.inputs.tolerance):g})"
+                f"{4 * directions} or more, or raise tolerance (now {float(self.inputs.tolerance):g})",
+                directions,
             )
+
+
+class Counter:
+    """Adds up the steps of networks that run side by side, for a report."""
+
+    def __init__(self, run: Run):
+        self._run, self._lock, self._done = run, threading.Lock(), {}
+
+    def set(self, number: int, done: int) -> None:
+        run = self._run
+        with self._lock:
+            self._done[number] = done
+            what = f"{run.kind.kind}, width {run.kind.width}, {len(run.keys)} runs"
+            run.report(sum(self._done.values()), len(run.keys) * run.total, what)
 
 
 @partial(jax.jit, static_argnames=("spec", "kind"))

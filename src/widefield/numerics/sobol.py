@@ -11,22 +11,22 @@ MOST_DIRECTIONS = 64
 
 
 def quasi_normals(
-    seed: int, runs: int, layers: int, directions: int, particles: int, dtype: str, *, joint: bool = False
+    seed: int, runs: range, layers: int, directions: int, particles: int, dtype: str, *, joint: bool = False
 ) -> np.ndarray:
-    """Independently scrambled Sobol normals, (runs, layers, directions, particles).
+    """Independently scrambled Sobol normals, (runs, layers, directions, particles); a run's depend on its number only.
 
     Two scramblings of a sequence are functions of each other, particle by particle. Where particle i of one layer meets
     particle i of another (`joint`, residual connections), layers must be different dimensions of one sequence.
     """
-    out = np.empty((runs, layers, directions, particles), dtype)
-    for run in range(runs):
+    out = np.empty((len(runs), layers, directions, particles), dtype)
+    for index, run in enumerate(runs):
         if joint:
             together = sobol_normals([seed, run], layers * directions, particles)
             # Every layer's first directions, which carry most of its variance, are among the first dimensions.
-            out[run] = together.reshape(directions, layers, particles).swapaxes(0, 1)
+            out[index] = together.reshape(directions, layers, particles).swapaxes(0, 1)
         else:
             for layer in range(layers):
-                out[run, layer] = sobol_normals([seed, run, layer], directions, particles)
+                out[index, layer] = sobol_normals([seed, run, layer], directions, particles)
     return out
 
 

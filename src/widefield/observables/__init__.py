@@ -2,9 +2,10 @@
 
 from .moment import Fields, Moment
 from .observable import Observable
-from .table import DEFAULT_KERNELS, OBSERVABLES, as_observables, dims_in, long_name, look_up
+from .table import ALIGNMENTS, DEFAULT_KERNELS, OBSERVABLES, as_observables, dims_in, long_name, look_up
 
 __all__ = [
+    "ALIGNMENTS",
     "DEFAULT_KERNELS",
     "OBSERVABLES",
     "Fields",

@@ -79,6 +79,36 @@ def _readout_kernel(moment: Moment) -> Array:
     return full.reshape(*full.shape[:2], reads * outputs, reads * outputs)
 
 
+def phi_alignment(moment: Moment) -> Array:
+    """Cosine similarity of Φ with yyᵀ, (L,)."""
+    return _alignment(phi(moment), moment.y)
+
+
+def entk_alignment(moment: Moment) -> Array:
+    """Cosine similarity of K, summed over equal outputs, with yyᵀ."""
+    return _alignment(jnp.einsum("mncc->mn", entk(moment)), moment.y)
+
+
+def gradient_cosine(moment: Moment) -> Array:
+    """Mean over points and outputs of cos(g_μ, g̃_μ), (L,)."""
+
+    def product(a: list[Array], b: list[Array]) -> Array:
+        pairs = zip(moment.by_layer(a), moment.by_layer(b), strict=True)
+        return jnp.stack([jnp.einsum("mfcan,mfcan->mfc", left, right) for left, right in pairs])
+
+    true, pseudo = moment.true_gradients, moment.fields.g_tilde
+    size = jnp.sqrt(product(true, true) * product(pseudo, pseudo))
+    return jnp.mean(jnp.where(size > 0, product(true, pseudo) / jnp.where(size > 0, size, 1.0), 0.0), axis=(1, 2, 3))
+
+
+def _alignment(kernel: Array, y: Array) -> Array:
+    """tr(yᵀKy)/(|K|·|yyᵀ|) of kernels (…, P, P)."""
+    target = y[:, 0]
+    along = jnp.einsum("mc,...mn,nc->...", target, kernel, target)
+    size = jnp.sqrt(jnp.sum(kernel**2, axis=(-2, -1))) * jnp.linalg.norm(target @ target.T)
+    return jnp.where(size > 0, along / jnp.where(size > 0, size, 1.0), 0.0)
+
+
 def h_particles(moment: Moment) -> Array:
     return _single_neurons(moment, [h[:, None] for h in _training(moment, moment.fields.h)])
 

@@ -37,6 +37,7 @@ class Moment(NamedTuple):
 
     fields: Fields
     x: Array  # (blocks, samples·positions, r), coordinates of the inputs
+    y: Array  # (P, reads, C), targets
     points: int
     wiring: Wiring
     neurons: int  # how many single neurons are kept

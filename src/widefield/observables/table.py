@@ -59,10 +59,16 @@ OBSERVABLES: dict[str, Observable] = {
         Observable("f_test", None, ("time", "test_sample", "frame", "output"), "network output on test points"),
         Observable("test_loss", None, ("time",), "loss, summed over test points"),
         Observable("test_accuracy", None, ("time",), "fraction of test points classified rightly"),
-        Observable("entk_alignment", None, ("time",), "cosine similarity of K with yyᵀ"),
-        Observable("phi_alignment", None, ("time", "layer"), "cosine similarity of Φ with yyᵀ"),
-        Observable("gradient_cosine", None, ("time", "layer"),
-                   "cosine of gradient and pseudo-gradient, mean over points"),
+        # These follow from kernels where those are recorded; by themselves they take little memory.
+        Observable("entk_alignment", kernels.entk_alignment, ("time",), "cosine similarity of K with yyᵀ"),
+        Observable(
+            "phi_alignment", kernels.phi_alignment, ("time", "layer"), "cosine similarity of Φ with yyᵀ",
+            gradients=False,
+        ),
+        Observable(
+            "gradient_cosine", kernels.gradient_cosine, ("time", "layer"),
+            "cosine of gradient and pseudo-gradient, mean over points",
+        ),
         Observable("h_final", None, ("layer", "sample", "neuron"), "last preactivations of some neurons", draws=True),
         # Two-time objects; `step` and `step_` count training steps.
         Observable("phi_two_time", None, _TWO_TIME, "feature kernel ⟨φ(t)φ(s)⟩"),
@@ -76,6 +82,7 @@ OBSERVABLES: dict[str, Observable] = {
     )
 }  # fmt: skip
 DEFAULT_KERNELS = ("entk", "phi", "g", "g_tilde", "g_tilde_tilde")
+ALIGNMENTS = ("entk_alignment", "phi_alignment", "gradient_cosine")
 MEASURED = tuple(name for name, entry in OBSERVABLES.items() if entry.measure is not None)
 
 

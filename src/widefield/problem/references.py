@@ -17,6 +17,7 @@ from ..errors import InputError, one_line
 T = TypeVar("T")
 
 _folder: ContextVar[Path | None] = ContextVar("folder", default=None)
+_trusted: ContextVar[bool] = ContextVar("trusted", default=True)
 _search_path = RLock()  # sys.path belongs to the whole process
 
 
@@ -30,8 +31,23 @@ def modules_beside(folder: Path | None) -> Iterator[None]:
         _folder.reset(token)
 
 
+@contextmanager
+def references_trusted(trust: bool) -> Iterator[None]:
+    """Without trust, nothing is imported: a reference is an error."""
+    token = _trusted.set(trust)
+    try:
+        yield
+    finally:
+        _trusted.reset(token)
+
+
 def load_reference(argument: str, reference: str) -> Any:
     """Import `module:name`; modules beside the file that is read and in the working directory are found as well."""
+    if not _trusted.get():
+        raise InputError(
+            f"{argument} is {reference!r}, and importing it would run code that the file names; "
+            "if you trust the file, wf.load(path, trust=True) allows it"
+        )
     module_name, _, attribute = reference.partition(":")
     folder = _folder.get()
     try:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from ..atomic import atomic_file
+from ..atomic import write_file
 from ..errors import InputError, require
 from ..rules.lookup import RULES, as_rule, rule_name
 from ..rules.rule import Rule
@@ -52,34 +52,44 @@ def read_problem(source: str | Path) -> Problem:
     for name in TABLES[1:]:
         require(isinstance(content[name], dict), name, content[name], f"a table, [{name}]")
     with modules_beside(folder):
-        return Problem(
-            data=_read_data(content["data"], folder or Path()),
-            network=_read_network(content["network"]),
-            rule=_read_rule(content["rule"]),
-            richness=content["richness"],
-            training=_read_training(content["training"]),
-        )
+        return make_problem(content, _read_data(content["data"], folder or Path()))
 
 
-def write_problem(problem: Problem, path: str | Path | None = None) -> str:
-    """The problem as TOML text with its data as arrays; also written to `path` if there is one."""
+def make_problem(content: Mapping[str, Any], data: Dataset) -> Problem:
+    """The problem of a TOML file's tables, with its data from elsewhere."""
+    return Problem(
+        data=data,
+        network=_read_network(content["network"]),
+        rule=_read_rule(content["rule"]),
+        richness=content["richness"],
+        training=_read_training(content["training"]),
+    )
+
+
+def write_header(problem: Problem) -> str:
+    """All but the data as TOML text."""
     header = {
         "richness": problem.richness,
         "network": _write_network(problem.network),
         "rule": _write_rule(problem.rule),
         "training": _write_fields(problem.training),
     }
-    # [data] stands last, so that `read_header` can leave it out.
-    text = tomli_w.dumps(header) + _DATA_HEADER + _write_data(problem.data)
+    return tomli_w.dumps(header)
+
+
+def write_problem(problem: Problem, path: str | Path | None = None) -> str:
+    """The problem as TOML text with its data as arrays; also written to `path` if there is one."""
+    # [data] stands last, so that `split_header` can take it off.
+    text = write_header(problem) + _DATA_HEADER + _write_data(problem.data)
     if path is not None:
-        with atomic_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_file(path, text.encode())
     return text
 
 
-def read_header(text: str) -> dict[str, Any]:
-    """All but the data of a text that `write_problem` wrote, as plain values; needs no rule to be importable."""
-    return tomllib.loads(text.partition(_DATA_HEADER)[0])
+def split_header(text: str) -> tuple[str, str]:
+    """All but the data, and the data, of a text that `write_problem` wrote."""
+    header, _, data = text.partition(_DATA_HEADER)
+    return header, data
 
 
 def _open(source: str | Path) -> tuple[str, Path | None]:

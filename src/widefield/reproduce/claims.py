@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from .measures import Distance, Estimate, distance
+from widefield.results import Estimate
+
+from .measures import Distance, distance
 
 # How many standard errors make a difference.
 SIGNIFICANT = 2.0
@@ -24,6 +26,10 @@ class Verdict(NamedTuple):
     holds: bool
     what: str
     note: str = ""
+
+    @property
+    def number(self) -> str:
+        return str(Estimate(self.value, self.error))
 
 
 @dataclass(frozen=True)
@@ -62,18 +68,6 @@ def number(data: xr.Dataset, name: str, **where: object) -> Estimate:
     return Estimate(float(data[name]), float(data[f"{name}_se"]))
 
 
-def minus(a: Estimate, b: Estimate) -> Estimate:
-    """a − b with the error of independent numbers, an upper bound for two times of one run that move together."""
-    return Estimate(a.value - b.value, float(np.hypot(a.error, b.error)))
-
-
-def ratio(a: Estimate, b: Estimate) -> Estimate:
-    value = a.value / b.value
-    return Estimate(
-        value, float(abs(value) * np.hypot(a.error / a.value, b.error / b.value)) if a.value else a.error / b.value
-    )
-
-
 def above_zero(found: Estimate, what: str, note: str = "") -> Verdict:
     """Holds where a difference is positive by more than `SIGNIFICANT` standard errors."""
     return Verdict(*found, found.value > SIGNIFICANT * found.error, what, note)
@@ -81,7 +75,7 @@ def above_zero(found: Estimate, what: str, note: str = "") -> Verdict:
 
 def increasing(values: list[Estimate], what: str, note: str = "") -> Verdict:
     """Holds where every step up a list is significant; the number is the step with the least significance."""
-    steps = [minus(b, a) for a, b in pairwise(values)]
+    steps = [b - a for a, b in pairwise(values)]
     weakest = min(steps, key=lambda step: step.value / max(step.error, 1e-300))
     return above_zero(weakest, what, note)
 

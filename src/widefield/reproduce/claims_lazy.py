@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from .claims import Claim, Verdict, agreement, close_to, increasing, minus, number
-from .measures import Estimate
+from widefield.results import Estimate
+
+from .claims import Claim, Verdict, agreement, close_to, increasing, number
 
 SLOPE_ALLOWED = 0.15  # next orders in 1/N bend the curves at the small widths
 ROUNDING = 1e-10
@@ -50,7 +51,7 @@ def _layers(d: xr.Dataset, name: str) -> list[Estimate]:
 
 def _first_to_last(values: list[Estimate], what: str) -> Verdict:
     listed = ", ".join(f"{v.value:.2g}" for v in values)
-    gap = minus(values[-1], values[0])
+    gap = values[-1] - values[0]
     return Verdict(*gap, gap.value > 2 * gap.error, what, f"in order: {listed}")
 
 
@@ -80,7 +81,7 @@ def _case_errors(d: xr.Dataset, fixed: str, varied: str) -> list[Estimate]:
 def _variance_rises(d: xr.Dataset, name: str, upwards: bool) -> Verdict:
     values = [number(d, f"{name}_covariance", layer=i, layer_=i) for i in range(d.sizes["layer"])]
     values = values if upwards else values[::-1]
-    gap = minus(values[-1], values[0])
+    gap = values[-1] - values[0]
     return Verdict(*gap, gap.value > 2 * gap.error, f"N·Var, {'last − first' if upwards else 'first − last'} layer")
 
 

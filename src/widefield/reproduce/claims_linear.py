@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from .claims import Claim, Verdict, agreement, close_to, increasing, minus, number, ratio
-from .measures import Estimate
+from widefield.results import Estimate
+
+from .claims import Claim, Verdict, agreement, close_to, increasing, number
 
 
 def _by_rho(d: xr.Dataset, name: str, time: int = -1, **where: int) -> list[Estimate]:
@@ -36,7 +37,7 @@ def _initial_speed(d: xr.Dataset) -> Verdict:
     """yᵀK(0)y against Σ_j ρ^j, relative to ρ = 0."""
     depth, rhos = d.sizes["layer"], d["rho"].values
     base = number(d, "speed", rho=0)
-    found = [ratio(number(d, "speed", rho=i), base) for i in range(len(rhos))]
+    found = [number(d, "speed", rho=i) / base for i in range(len(rhos))]
     expected = [sum(rho**j for j in range(depth + 1)) for rho in rhos]
     worst = max(
         zip(found, expected, strict=True), key=lambda pair: abs(pair[0].value - pair[1]) / max(pair[0].error, 1e-12)
@@ -54,7 +55,7 @@ def _printed_start(d: xr.Dataset) -> Verdict:
 def _initial_rate(d: xr.Dataset, rule: str) -> Estimate:
     """−d loss/dt at t = 0, from the falls in one and in two intervals, extrapolated to none."""
     first = number(d, "loss", rule=rule, time=0)
-    one, two = (minus(first, number(d, "loss", rule=rule, time=i)) for i in (1, 2))
+    one, two = (first - number(d, "loss", rule=rule, time=i) for i in (1, 2))
     interval = float(d["time"][1])
     return Estimate(
         (2 * one.value - two.value / 2) / interval, float(np.hypot(2 * one.error, two.error / 2)) / interval
@@ -62,7 +63,7 @@ def _initial_rate(d: xr.Dataset, rule: str) -> Estimate:
 
 
 def _early(d: xr.Dataset, a: str, b: str) -> Verdict:
-    return close_to(ratio(_initial_rate(d, a), _initial_rate(d, b)), 1.0, f"initial fall of the loss, {a}/{b}", 0.05)
+    return close_to(_initial_rate(d, a) / _initial_rate(d, b), 1.0, f"initial fall of the loss, {a}/{b}", 0.05)
 
 
 def _late(d: xr.Dataset) -> Verdict:
@@ -75,7 +76,7 @@ def _late(d: xr.Dataset) -> Verdict:
 
 def _gains(d: xr.Dataset) -> dict[str, Estimate]:
     return {
-        str(r): minus(number(d, "alignment", rule=str(r), time=-1), number(d, "alignment", rule=str(r), time=0))
+        str(r): number(d, "alignment", rule=str(r), time=-1) - number(d, "alignment", rule=str(r), time=0)
         for r in d["rule"].values
     }
 
@@ -83,7 +84,7 @@ def _gains(d: xr.Dataset) -> dict[str, Estimate]:
 def _only_hebb_stays(d: xr.Dataset) -> Verdict:
     gains = _gains(d)
     least = min((g for r, g in gains.items() if r != "Hebb"), key=lambda g: g.value)
-    found = ratio(gains["Hebb"], least)
+    found = gains["Hebb"] / least
     holds = least.value > 2 * least.error and found.value < 0.25
     return Verdict(
         *found,

@@ -13,13 +13,12 @@ from scipy.special import ndtr
 
 import widefield as wf
 
-from .ensemble import over_networks, train_each
-from .measures import side_by_side, stack
+from .measures import measured, side_by_side, stack
 from .study import Cell, Panel, Study, plan
 from .style import LOSS, canvas, colours, curves, kernel, key, log_scale, title
 
 RULES = {"GD": wf.rules.GD(), "FA": wf.rules.FA(rho=0.0), "GLN": wf.rules.GLN(), "Hebb": wf.rules.Hebb()}
-RECORDED = ("loss", "delta", "entk", "entk_alignment", "phi", "g_tilde", "h_final")
+RECORDED = ("entk", "phi", "g_tilde")
 
 
 @dataclass(frozen=True)
@@ -56,21 +55,19 @@ def cells(size: Size) -> dict[str, Cell]:
         )
         out[f"{name} theory"] = plan(wf.solve, problem, samples=size.samples, seeds=size.replicates)
         # Every rule has networks of its own, so that their errors are independent.
-        networks = {"width": size.width, "networks": size.networks, "seed": 1000 * len(out)}
-        out[f"{name} networks"] = plan(train_each, problem, keep=RECORDED, **networks)
+        networks = {"width": size.width, "seeds": size.networks, "seed": len(out)}
+        out[f"{name} networks"] = plan(wf.simulate, problem, record=RECORDED, **networks)
     return out
 
 
-def gather(size: Size, runs: dict[str, xr.Dataset]) -> xr.Dataset:
+def gather(size: Size, runs: dict[str, wf.Result]) -> xr.Dataset:
     parts = {}
     for name in RULES:
         theory, networks = runs[f"{name} theory"], runs[f"{name} networks"]
-        both = side_by_side(
-            _named(theory), _measured(networks), ("loss", "alignment", "g_tilde", "phi_end", "g_tilde_end")
-        )
-        shares = over_networks(networks, readout_share=_readout_share, layers_factor=_layers_factor)
+        both = side_by_side(measured(theory, **SHOWN), measured(networks, **SHOWN), tuple(SHOWN))
+        shares = measured(networks, readout_share=_readout_share, layers_factor=_layers_factor)
         both = both.merge(shares, compat="no_conflicts")
-        neurons = np.moveaxis(networks["h_final"].isel(layer=0).values, 0, 1).reshape(size.points, -1)
+        neurons = networks["h_final"].isel(layer=0).values
         both["h"] = (("sample", "neuron"), neurons)
         both["h_theory"] = (("sample", "particle"), theory["h_final"].isel(layer=0).values)
         both["gaussian_distance"], both["gaussian_distance_se"] = gaussian_distance(neurons)
@@ -79,32 +76,19 @@ def gather(size: Size, runs: dict[str, xr.Dataset]) -> xr.Dataset:
     return stack(parts, "rule")
 
 
-def _measured(networks: xr.Dataset) -> xr.Dataset:
-    return over_networks(
-        networks,
-        loss=lambda n: n["loss"],
-        alignment=lambda n: n["entk_alignment"],
-        g_tilde=lambda n: _mean_diagonal(n["g_tilde"]),
-        phi_end=lambda n: n["phi"].isel(time=-1, layer=0, drop=True),
-        g_tilde_end=lambda n: n["g_tilde"].isel(time=-1, layer=0, drop=True),
-    )
-
-
-def _named(theory: xr.Dataset) -> xr.Dataset:
-    """The theory's variables under the same names. A mean of correlated entries has at most their mean error."""
-    out = {}
-    for end in ("", "_se"):
-        out[f"loss{end}"], out[f"alignment{end}"] = theory[f"loss{end}"], theory[f"entk_alignment{end}"]
-        out[f"g_tilde{end}"] = _mean_diagonal(theory[f"g_tilde{end}"])
-        for kernel_name in ("phi", "g_tilde"):
-            out[f"{kernel_name}_end{end}"] = theory[f"{kernel_name}{end}"].isel(time=-1, layer=0, drop=True)
-    return xr.Dataset(out)
-
-
 def _mean_diagonal(kernels: xr.DataArray) -> xr.DataArray:
     """1/P Σ_μ G̃_μμ of the only hidden layer."""
     same = xr.DataArray(np.arange(kernels.sizes["sample"]), dims="point")
     return kernels.isel(layer=0, drop=True).isel(sample=same, sample_=same).mean("point")
+
+
+SHOWN = {
+    "loss": lambda n: n["loss"],
+    "alignment": lambda n: n["entk_alignment"],
+    "g_tilde": lambda n: _mean_diagonal(n["g_tilde"]),
+    "phi_end": lambda n: n["phi"].isel(time=-1, layer=0, drop=True),
+    "g_tilde_end": lambda n: n["g_tilde"].isel(time=-1, layer=0, drop=True),
+}
 
 
 def _readout_share(n: xr.Dataset) -> xr.DataArray:

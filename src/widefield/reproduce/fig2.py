@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import widefield as wf
 
-from .measures import power_law, squared_error
+from .measures import power_law, squared_error, stack
 from .study import Cell, Panel, Study, plan
 from .style import canvas, legend_below, log_scale, points, shades, title, width_axis
 
@@ -24,7 +24,6 @@ KERNELS = ("entk", "phi", "g")
 class Size:
     widths: tuple[int, ...]
     networks: int
-    groups: int
     cases: tuple[tuple[int, float], ...]  # depth and ρ
     points: int = 3
     dimension: int = 10
@@ -32,12 +31,11 @@ class Size:
 
 
 SIZES = {
-    "tiny": Size(widths=(16, 128), networks=40, groups=4, cases=((2, 0.5),), angles=21),
-    "quick": Size(widths=(32, 128, 512), networks=16, groups=4, cases=((3, 0.0), (3, 0.5), (3, 1.0), (1, 0.5))),
+    "tiny": Size(widths=(16, 128), networks=160, cases=((2, 0.5),), angles=21),
+    "quick": Size(widths=(32, 128, 512), networks=64, cases=((3, 0.0), (3, 0.5), (3, 1.0), (1, 0.5))),
     "full": Size(
         widths=(32, 64, 128, 256, 512, 1024, 2048),
-        networks=25,
-        groups=8,
+        networks=200,
         cases=((4, 0.0), (4, 0.5), (4, 1.0), (2, 0.5), (8, 0.5)),
     ),
 }
@@ -60,12 +58,11 @@ def problem_of(size: Size, depth: int, rho: float) -> wf.Problem:
 
 def cells(size: Size) -> dict[str, Cell]:
     return {
-        f"{case_name(*case)}, N={width}, group {group}": plan(
+        f"{case_name(*case)}, N={width}": plan(
             wf.simulate,
             problem_of(size, *case),
             width=width,
             seeds=size.networks,
-            seed=group,
             # Networks without N×N arrays have the same law, and are faster where they are wide.
             engine="dense" if width <= 512 else "conditioned",
             record=KERNELS,
@@ -73,11 +70,10 @@ def cells(size: Size) -> dict[str, Cell]:
         )
         for case in size.cases
         for width in size.widths
-        for group in range(size.groups)
     }
 
 
-def gather(size: Size, runs: dict[str, xr.Dataset]) -> xr.Dataset:
+def gather(size: Size, runs: dict[str, wf.Result]) -> xr.Dataset:
     data = _over_angles(size)
     errors = xr.concat([_errors_of_case(size, runs, *case) for case in size.cases], dim="case", join="outer")
     data = data.merge(errors.assign_coords(case=[case_name(*case) for case in size.cases]), compat="no_conflicts")
@@ -109,7 +105,7 @@ def _over_angles(size: Size) -> xr.Dataset:
     )
 
 
-def _errors_of_case(size: Size, runs: dict[str, xr.Dataset], depth: int, rho: float) -> xr.Dataset:
+def _errors_of_case(size: Size, runs: dict[str, wf.Result], depth: int, rho: float) -> xr.Dataset:
     """Squared errors of Φ^ℓ, G^ℓ and K against the lazy kernels, and their fitted exponents."""
     problem = problem_of(size, depth, rho)
     lazy = wf.lazy.kernels(problem.data.x, problem.network, problem.rule, outputs=KERNELS)
@@ -122,27 +118,16 @@ def _errors_of_case(size: Size, runs: dict[str, xr.Dataset], depth: int, rho: fl
     )
     out: dict[str, xr.DataArray] = {}
     for name in KERNELS:
-        found = xr.concat(
-            [
-                xr.concat(
-                    [
-                        squared_error(
-                            runs[f"{case_name(depth, rho)}, N={width}, group {group}"].isel(time=0),
-                            theory,
-                            name,
-                            seeds=size.networks,
-                            dims=("sample", "sample_"),
-                        )
-                        for group in range(size.groups)
-                    ],
-                    dim="group",
+        found = stack(
+            {
+                width: squared_error(
+                    runs[f"{case_name(depth, rho)}, N={width}"], theory, name, ("sample", "sample_"), time=0
                 )
                 for width in size.widths
-            ],
-            dim=xr.DataArray(list(size.widths), dims="width", name="width"),
+            },
+            "width",
         )
-        out[f"{name}_error"] = found.mean("group")
-        out[f"{name}_error_se"] = found.std("group", ddof=1) / np.sqrt(size.groups)
+        out[f"{name}_error"], out[f"{name}_error_se"] = found["error"], found["error_se"]
         value, se = out[f"{name}_error"].transpose("width", ...), out[f"{name}_error_se"].transpose("width", ...)
         fits = [
             power_law(np.array(size.widths), v, s)

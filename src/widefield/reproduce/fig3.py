@@ -10,14 +10,25 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 import widefield as wf
+from widefield.results import Estimate
 
-from .measures import power_law, side_by_side, squared_error, stack
+from .measures import measured, power_law, side_by_side, squared_error, stack
 from .study import Cell, Panel, Study, plan
 from .style import LOSS, PANEL, curves, kernel, key, legend_below, log_scale, points, shades, title, width_axis
 
-VARIABLES = ("loss", "alignment", "cosine", "entk_alignment", "entk_end", "entk_start", "phi_start", "phi_end")
+# What the panels show of single networks and replicates.
+SHOWN = {
+    "loss": lambda n: n["loss"],
+    "entk_alignment": lambda n: n["entk_alignment"],
+    "alignment": lambda n: n["phi_alignment"].isel(layer=-1, drop=True),
+    "cosine": lambda n: n["gradient_cosine"].mean("layer"),
+    "entk_start": lambda n: n["entk"].isel(time=0, drop=True),
+    "entk_end": lambda n: n["entk"].isel(time=-1, drop=True),
+    "phi_start": lambda n: n["phi"].isel(time=0, layer=-1, drop=True),
+    "phi_end": lambda n: n["phi"].isel(time=-1, layer=-1, drop=True),
+}
 
-# Of a question, for networks without N×N arrays; the error of width 10⁵ is ten times as large.
+# Tolerance of conditioned networks; the error of width 10⁵ is ten times as large.
 TOLERANCE = 1e-4
 
 
@@ -30,9 +41,8 @@ class Size:
     replicates: int
     steps: int
     points: int
-    widths: tuple[int, ...]  # of (e), with `groups` × `members` networks each
+    widths: tuple[int, ...]  # of (e), with `members` networks each
     members: int
-    groups: int
     dimension: int = 20
     dt: float = 0.05
     depth: int = 3
@@ -40,13 +50,9 @@ class Size:
 
 
 SIZES = {
-    "tiny": Size(
-        (0.2, 4.0), 256, 4, 512, 3, 20, 4, widths=(64, 256), members=4, groups=3, dimension=5, depth=2, dt=0.1
-    ),
-    "quick": Size((0.2, 1.0, 3.0), 4000, 4, 4096, 4, 40, 6, widths=(100, 300, 900), members=4, groups=4),
-    "full": Size(
-        (0.2, 0.5, 1.0, 3.0), 4000, 8, 16384, 8, 50, 8, (100, 300, 1000, 3000, 10_000, 100_000), members=2, groups=3
-    ),
+    "tiny": Size((0.2, 4.0), 256, 4, 512, 3, 20, 4, widths=(64, 256), members=12, dimension=5, depth=2, dt=0.1),
+    "quick": Size((0.2, 1.0, 3.0), 4000, 4, 4096, 4, 40, 6, widths=(100, 300, 900), members=16),
+    "full": Size((0.2, 0.5, 1.0, 3.0), 4000, 8, 16384, 8, 50, 8, (100, 300, 1000, 3000, 10_000, 100_000), members=6),
 }
 
 
@@ -70,64 +76,34 @@ def cells(size: Size) -> dict[str, Cell]:
         out[f"γ₀={richness:g} theory"] = plan(wf.solve, problem, **theory)
         out[f"γ₀={richness:g} networks"] = plan(wf.simulate, problem, width=size.width, seeds=size.networks, seed=1)
         for width in size.widths:
-            for group in range(size.groups):
-                # Networks without N×N arrays have the same law and reach N = 10⁵.
-                engine = "dense" if width <= 1000 else "conditioned"
-                out[f"γ₀={richness:g}, N={width}, group {group}"] = plan(
-                    wf.simulate,
-                    problem,
-                    width=width,
-                    seeds=size.members,
-                    seed=100 + group,
-                    engine=engine,
-                    tolerance=TOLERANCE * min(1.0, richness),
-                    record=("entk",),
-                )
+            # Networks without N×N arrays have the same law and reach N = 10⁵.
+            engine = "dense" if width <= 1000 else "conditioned"
+            out[f"γ₀={richness:g}, N={width}"] = plan(
+                wf.simulate,
+                problem,
+                width=width,
+                seeds=size.members,
+                seed=100,
+                engine=engine,
+                tolerance=TOLERANCE * min(1.0, richness),
+                record=("entk",),
+            )
     return out
 
 
-def gather(size: Size, runs: dict[str, xr.Dataset]) -> xr.Dataset:
+def gather(size: Size, runs: dict[str, wf.Result]) -> xr.Dataset:
     parts = {}
     for richness in size.richness:
-        theory, networks = (_named(runs[f"γ₀={richness:g} {kind}"]) for kind in ("theory", "networks"))
-        both = side_by_side(theory, networks, VARIABLES)
-        errors = [
-            xr.concat(
-                [
-                    squared_error(
-                        runs[f"γ₀={richness:g}, N={width}, group {group}"],
-                        runs[f"γ₀={richness:g} theory"],
-                        "entk",
-                        seeds=size.members,
-                        dims=("time", "sample", "sample_"),
-                    )
-                    for group in range(size.groups)
-                ],
-                dim="group",
-            )
-            for width in size.widths
-        ]
-        error = xr.concat(errors, dim=xr.DataArray(list(size.widths), dims="width", name="width"))
-        both["error"], both["error_se"] = error.mean("group"), error.std("group", ddof=1) / np.sqrt(size.groups)
+        theory, networks = (runs[f"γ₀={richness:g} {kind}"] for kind in ("theory", "networks"))
+        both = side_by_side(measured(theory, **SHOWN), measured(networks, **SHOWN), tuple(SHOWN))
+        dims = ("time", "sample", "sample_")
+        errors = {w: squared_error(runs[f"γ₀={richness:g}, N={w}"], theory.dataset, "entk", dims) for w in size.widths}
+        both = both.merge(stack(errors, "width"), compat="no_conflicts")
         fit = power_law(np.array(size.widths), both["error"].values, both["error_se"].values)
         both["exponent"], both["exponent_se"] = fit.value, fit.error
         parts[richness] = both
-    lazy = _named(runs["lazy theory"])
-    lazily = {f"lazy_{name}": lazy[name] for name in ("cosine", "cosine_se")}
-    return stack(parts, "richness").assign(lazily)
-
-
-def _named(result: xr.Dataset) -> xr.Dataset:
-    """What the panels show. The mean over layers of the cosine has at most the mean of their errors."""
-    out = {}
-    for end in ("", "_se"):
-        out[f"loss{end}"], out[f"entk_alignment{end}"] = result[f"loss{end}"], result[f"entk_alignment{end}"]
-        out[f"alignment{end}"] = result[f"phi_alignment{end}"].isel(layer=-1)
-        out[f"cosine{end}"] = result[f"gradient_cosine{end}"].mean("layer")
-        for name, time in (("start", 0), ("end", -1)):
-            out[f"entk_{name}{end}"] = result[f"entk{end}"].isel(time=time)
-            out[f"phi_{name}{end}"] = result[f"phi{end}"].isel(time=time, layer=-1)
-    return xr.Dataset(out).drop_vars("layer", errors="ignore")
+    lazy = measured(runs["lazy theory"], lazy_cosine=SHOWN["cosine"])
+    return stack(parts, "richness").merge(lazy, compat="no_conflicts")
 
 
 def draw(data: xr.Dataset) -> Figure:
@@ -173,7 +149,7 @@ def _convergence(axes: Axes, data: xr.Dataset, palette: list) -> None:
     widths = data["width"].values
     for position, colour in enumerate(palette):
         one = data.isel(richness=position)
-        slope = f"slope {float(one['exponent']):.2f} ± {float(one['exponent_se']):.2f}"
+        slope = f"slope {Estimate(float(one['exponent']), float(one['exponent_se']))}"
         label = rf"$\gamma_0={float(one['richness']):g}$, {slope}"
         points(axes, widths, one["error"].values, one["error_se"].values, colour, label)
         axes.plot(widths, one["error"].values, color=colour, linewidth=0.8)

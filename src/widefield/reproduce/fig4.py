@@ -10,12 +10,11 @@ from matplotlib.figure import Figure
 
 import widefield as wf
 
-from .ensemble import over_networks, train_each
-from .measures import side_by_side, stack
+from .measures import measured, side_by_side, stack
 from .study import Cell, Panel, Study, plan
 from .style import LOSS, canvas, curves, key, log_scale, shades, title
 
-RECORDED = ("loss", "entk", "entk_alignment", "phi", "g_tilde")
+RECORDED = ("entk", "phi", "g_tilde")
 
 
 @dataclass(frozen=True)
@@ -52,26 +51,26 @@ def cells(size: Size) -> dict[str, Cell]:
         )
         out[f"ρ={rho:g} theory"] = plan(wf.solve, problem, method="linear")
         # Every ρ has networks of its own, so that their errors are independent.
-        networks = {"width": size.width, "networks": size.networks, "seed": 1000 * len(out)}
-        recorded = ("entk", "phi", "g_tilde")
-        out[f"ρ={rho:g} networks"] = plan(train_each, problem, keep=RECORDED, record=recorded, **networks)
+        networks = {"width": size.width, "seeds": size.networks, "seed": len(out)}
+        out[f"ρ={rho:g} networks"] = plan(wf.simulate, problem, record=RECORDED, **networks)
     return out
 
 
-def gather(size: Size, runs: dict[str, xr.Dataset]) -> xr.Dataset:
+def gather(size: Size, runs: dict[str, wf.Result]) -> xr.Dataset:
     y = xr.DataArray(np.repeat([-1.0, 1.0], size.points // 2), dims="sample")
+    both = y * y.rename(sample="sample_")
     functions = {
         "loss": lambda n: n["loss"],
         "alignment": lambda n: n["entk_alignment"],
         # g does not depend on the point in a linear network, so that one entry of G̃ is all of it.
         "g_tilde": lambda n: n["g_tilde"].isel(sample=0, sample_=0),
-        "overlap": lambda n: (n["phi"] * y * y.rename(sample="sample_")).sum(("sample", "sample_")) / size.points,
-        "speed": lambda n: (n["entk"] * y * y.rename(sample="sample_")).isel(time=0).sum(("sample", "sample_")),
+        "overlap": lambda n: (n["phi"] * both).sum(("sample", "sample_")) / size.points,
+        "speed": lambda n: (n["entk"] * both).isel(time=0, drop=True).sum(("sample", "sample_")),
     }
     parts = {}
     for rho in size.rhos:
-        theory = xr.Dataset({name: function(runs[f"ρ={rho:g} theory"]) for name, function in functions.items()})
-        parts[rho] = side_by_side(theory, over_networks(runs[f"ρ={rho:g} networks"], **functions), tuple(functions))
+        theory, networks = (measured(runs[f"ρ={rho:g} {kind}"], **functions) for kind in ("theory", "networks"))
+        parts[rho] = side_by_side(theory, networks, tuple(functions))
     return stack(parts, "rho")
 
 

@@ -10,15 +10,13 @@ from matplotlib.figure import Figure
 
 import widefield as wf
 
-from .ensemble import over_networks, train_each
-from .measures import power_law, side_by_side, stack
+from .measures import measured, power_law, side_by_side, stack
 from .study import Cell, Panel, Study, plan
 from .style import LOSS, canvas, colours, curves, key, log_scale, points, title
 
 RULES = {"GD": wf.rules.GD(), "FA ρ=0": wf.rules.FA(rho=0.0), "FA ρ=1": wf.rules.FA(rho=1.0), "Hebb": wf.rules.Hebb()}
 Y = np.array([1.0, -0.8, 0.6, -1.4])
 NORM = float(np.linalg.norm(Y))
-RECORDED = ("loss", "phi")
 # Losses below this are not compared. Finite networks also err across y, by a square of order 1/N that decays slower
 # than the loss along y: GD of width 4000 has 3.3e-10 along and 2.6e-10 across at the end, and theory 3.4e-10.
 LOWEST_LOSS = 1e-4
@@ -57,9 +55,9 @@ def cells(size: Size) -> dict[str, Cell]:
             # The exact solution is for gradient flow; a second-order step leaves no visible error.
             training=wf.Training(steps=size.steps, dt=dt, integrator="ab2"),
         )
-        options = {"width": size.width, "networks": size.networks, "every": size.every, "record": ("phi",)}
+        options = {"width": size.width, "seeds": size.networks, "every": size.every, "record": ("phi",)}
         # Every run has networks of its own, so that their errors are independent.
-        return plan(train_each, problem, seed=1000 * len(out), keep=RECORDED, **options)
+        return plan(wf.simulate, problem, seed=len(out), **options)
 
     for name, rule in RULES.items():
         out[name] = networks(rule, size.richness, size.dt)
@@ -68,28 +66,28 @@ def cells(size: Size) -> dict[str, Cell]:
     return out
 
 
-def gather(size: Size, runs: dict[str, xr.Dataset]) -> xr.Dataset:
+def gather(size: Size, runs: dict[str, wf.Result]) -> xr.Dataset:
     y = xr.DataArray(Y / NORM, dims="sample")
 
     def h_y(n: xr.Dataset) -> xr.DataArray:
-        return (n["phi"].isel(layer=0) * y * y.rename(sample="sample_")).sum(("sample", "sample_"))
+        return (n["phi"].isel(layer=0, drop=True) * y * y.rename(sample="sample_")).sum(("sample", "sample_"))
 
     def alignment(n: xr.Dataset) -> xr.DataArray:
         same = xr.DataArray(np.arange(len(Y)), dims="sample")
-        return h_y(n) / n["phi"].isel(layer=0, sample=same, sample_=same).sum("sample")
+        return h_y(n) / n["phi"].isel(layer=0, sample=same, sample_=same, drop=True).sum("sample")
 
     def moved(n: xr.Dataset) -> xr.DataArray:
-        return h_y(n).isel(time=-1) - h_y(n).isel(time=0)
+        return h_y(n).isel(time=-1, drop=True) - h_y(n).isel(time=0, drop=True)
 
     parts, movements = {}, {}
     for name, rule in RULES.items():
         theory = exact(rule, size.richness, runs[name]["time"].values)
-        networks = over_networks(runs[name], loss=lambda n: n["loss"], alignment=alignment)
+        networks = measured(runs[name], loss=lambda n: n["loss"], alignment=alignment)
         both = side_by_side(theory, networks, ("loss", "alignment"))
         telling = both["loss_theory"] > LOWEST_LOSS
         parts[name] = both.assign({n: both[n].where(telling) for n in ("loss", "loss_se", "loss_theory")})
         if name != "Hebb":
-            per_richness = {r: over_networks(runs[f"{name}, γ₀={r:g}"], moved=moved) for r in size.moved}
+            per_richness = {r: measured(runs[f"{name}, γ₀={r:g}"], moved=moved) for r in size.moved}
             movement = stack(per_richness, "trained_richness")
             values = [wf.exact.feature_movement(rule, r, NORM) for r in size.moved]
             movement["moved_theory"] = ("trained_richness", np.array(values))

@@ -58,10 +58,12 @@ def cells(size: Size) -> dict[str, Cell]:
     return out
 
 
-def gather(size: Size, runs: dict[str, xr.Dataset]) -> xr.Dataset:
+def gather(size: Size, runs: dict[str, wf.Result]) -> xr.Dataset:
     parts = {}
     for rho in size.rhos:
-        theory, algorithm, networks = (runs[f"ρ={rho:g} {kind}"] for kind in ("theory", "algorithm 1", "networks"))
+        theory, algorithm, networks = (
+            runs[f"ρ={rho:g} {kind}"].dataset for kind in ("theory", "algorithm 1", "networks")
+        )
         both = side_by_side(theory, networks, ("phi", "loss"))
         # Algorithm 1 in the place of the networks: the two theories are held against each other.
         solvers = side_by_side(theory, algorithm, ("phi", "loss"))

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 
 import widefield as wf
 
-from .ensemble import train_each
 from .measures import power_law
 from .study import Cell, Panel, Study, plan
 from .style import canvas, kernel, legend_below, log_scale, points, shades, title, width_axis
@@ -23,16 +22,15 @@ KERNELS = ("phi", "g")
 class Size:
     width: int
     networks: int
-    widths: tuple[int, ...]  # of (c) and (d), with `groups` × `members` networks each
+    widths: tuple[int, ...]  # of (c) and (d), with `members` networks each
     members: int
-    groups: int
     depth: int = 10
 
 
 SIZES = {
-    "tiny": Size(width=64, networks=100, widths=(32, 256), members=50, groups=4, depth=3),
-    "quick": Size(width=200, networks=150, widths=(100, 200, 400), members=20, groups=6),
-    "full": Size(width=1000, networks=500, widths=(50, 100, 200, 400, 800, 1600), members=50, groups=8),
+    "tiny": Size(width=64, networks=100, widths=(32, 256), members=200, depth=3),
+    "quick": Size(width=200, networks=150, widths=(100, 200, 400), members=120),
+    "full": Size(width=1000, networks=500, widths=(50, 100, 200, 400, 800, 1600), members=400),
 }
 
 
@@ -53,39 +51,29 @@ def cells(size: Size) -> dict[str, Cell]:
         # Networks without N×N arrays have the same law, and are faster where they are wide.
         return {"record": KERNELS, "neurons": 1, "engine": "dense" if width <= 512 else "conditioned"}
 
-    single = {"networks": size.networks, "seed": 1000, "keep": KERNELS}
-    out = {"one by one": plan(train_each, problem, width=size.width, **single, **options(size.width))}
-    for width in size.widths:
-        for group in range(size.groups):
-            out[f"N={width}, group {group}"] = plan(
-                wf.simulate, problem, width=width, seeds=size.members, seed=group, **options(width)
-            )
-    return out
+    def networks(width: int, count: int, seed: int) -> Cell:
+        return plan(wf.simulate, problem, width=width, seeds=count, seed=seed, **options(width))
+
+    out = {"covariance": networks(size.width, size.networks, 1000)}
+    return out | {f"N={width}": networks(width, size.members, 0) for width in size.widths}
 
 
-def gather(size: Size, runs: dict[str, xr.Dataset]) -> xr.Dataset:
+def gather(size: Size, runs: dict[str, wf.Result]) -> xr.Dataset:
     layers = np.arange(1, size.depth + 1)
     theory = wf.fluctuations.kernel_covariance(network(size), np.ones((1, 4)))
     out = xr.Dataset(coords={"layer": layers, "layer_": layers, "width": list(size.widths)})
     for name, exact in zip(KERNELS, (theory.phi_phi, theory.g_g), strict=True):
-        values = runs["one by one"][name].isel(time=0, sample=0, sample_=0).values
-        covariance, error = jackknife_covariance(values)
+
+        def covariance_of(call: str, name: str = name) -> tuple[np.ndarray, np.ndarray]:
+            return jackknife_covariance(runs[call].replicates[name].isel(time=0, sample=0, sample_=0).values)
+
+        covariance, error = covariance_of("covariance")
         out[f"{name}_covariance"] = (("layer", "layer_"), size.width * covariance)
         out[f"{name}_covariance_se"] = (("layer", "layer_"), size.width * error)
         out[f"{name}_covariance_theory"] = (("layer", "layer_"), exact[..., 0, 0, 0, 0])
         out[f"{name}_covariance_theory_se"] = (("layer", "layer_"), np.zeros((size.depth, size.depth)))
-        # The variance of single networks from the standard error of their mean.
-        spread = np.array(
-            [
-                [
-                    size.members
-                    * runs[f"N={width}, group {group}"][f"{name}_se"].isel(time=0, sample=0, sample_=0).values ** 2
-                    for group in range(size.groups)
-                ]
-                for width in size.widths
-            ]
-        )
-        variance, error = spread.mean(1), spread.std(1, ddof=1) / np.sqrt(size.groups)
+        by_width = [covariance_of(f"N={width}") for width in size.widths]
+        variance, error = (np.stack([np.diag(part) for part in parts]) for parts in zip(*by_width, strict=True))
         out[f"{name}_variance"] = (("width", "layer"), variance)
         out[f"{name}_variance_se"] = (("width", "layer"), error)
         leading = np.diag(exact[..., 0, 0, 0, 0])[None] / np.array(size.widths)[:, None]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
-
-class Estimate(NamedTuple):
-    """A number and its standard error."""
-
-    value: float
-    error: float
+import widefield as wf
+from widefield.results import Estimate, Moments, in_errors, over_seeds, rms
 
 
 class Distance(NamedTuple):
@@ -21,6 +17,12 @@ class Distance(NamedTuple):
 
     largest: float
     rms: float
+
+
+def measured(result: wf.Result, **functions: Callable[[xr.Dataset], xr.DataArray]) -> xr.Dataset:
+    """Functions of single networks or replicates: their mean and standard error (`_se`; an exact result has none)."""
+    runs = result.replicates
+    return over_seeds(xr.Dataset({name: function(runs) for name, function in functions.items()}))
 
 
 def side_by_side(theory: xr.Dataset, networks: xr.Dataset, names: Sequence[str]) -> xr.Dataset:
@@ -39,32 +41,23 @@ def stack(parts: Mapping[Any, xr.Dataset], dim: str) -> xr.Dataset:
 
 
 def distance(data: xr.Dataset, name: str) -> Distance:
-    """Largest and rms deviation of `name` from its theory, over all entries that are numbers.
+    """Largest and rms deviation of `name` from its theory, over all entries that are numbers."""
+    networks, theory = (
+        Moments(data[f"{name}{end}"].values, data[f"{name}{end}_se"].values, np.nan) for end in ("", "_theory")
+    )
+    units = in_errors(networks, theory)
+    return Distance(float(units.max()), rms(units)) if units.size else Distance(0.0, 0.0)
 
-    Standard errors below 1e-9 of the variable's size, e.g. of an output at time 0, count as that; where the deviation
-    is smaller still, the entry says nothing and is left out.
+
+def squared_error(networks: wf.Result, theory: xr.Dataset, name: str, dims: Sequence[str], **index: Any) -> xr.Dataset:
+    """|K_N − K_∞|²/|K_∞|² of single networks, summed over `dims`: its mean `error` and standard error `error_se`.
+
+    The sampling noise of the theory itself is taken off.
     """
-    gap = np.abs((data[name] - data[f"{name}_theory"]).values)
-    error = np.sqrt((data[f"{name}_se"] ** 2 + data[f"{name}_theory_se"] ** 2).values)
-    floor = 1e-9 * max(float(np.abs(data[name]).max()), 1e-300)
-    telling = (error > floor) | (gap > floor)
-    if not telling.any():
-        return Distance(0.0, 0.0)
-    units = (gap / np.maximum(error, floor))[telling]
-    return Distance(float(units.max()), float(np.sqrt(np.mean(units**2))))
-
-
-def squared_error(
-    networks: xr.Dataset, theory: xr.Dataset, name: str, *, seeds: int, dims: Sequence[str]
-) -> xr.DataArray:
-    """⟨|K_N − K_∞|²⟩/|K_∞|² of single networks, summed over `dims`, from mean and standard error of `seeds` of them.
-
-    The mean square distance from a point is (mean − point)² + (n−1)·se². The noise of the theory itself is taken off.
-    """
-    gap = (networks[name] - theory[name]) ** 2 + (seeds - 1) * networks[f"{name}_se"] ** 2
-    if f"{name}_se" in theory:
-        gap = gap - theory[f"{name}_se"] ** 2
-    return gap.sum(dims) / (theory[name] ** 2).sum(dims)
+    exact = theory[name].isel(index)
+    noise = theory[f"{name}_se"].isel(index) ** 2 if f"{name}_se" in theory else 0.0
+    size = (exact**2).sum(dims)
+    return measured(networks, error=lambda n: ((n[name].isel(index) - exact) ** 2 - noise).sum(dims) / size)
 
 
 def power_law(x: np.ndarray, y: np.ndarray, y_se: np.ndarray | None = None) -> Estimate:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Any
 
 import xarray as xr
 
-from ..atomic import atomic_file
+from widefield.atomic import write_file
+
 from .claims import Claim, Verdict
 from .measures import distance
 from .study import Study
@@ -56,8 +56,7 @@ def write_page(
         + "\n".join(body)
         + "\n</body>\n</html>\n"
     )
-    with atomic_file(path) as temporary:
-        temporary.write_text(html, encoding="utf-8")
+    write_file(path, html.encode())
 
 
 def _tally(claims: Sequence[tuple[Claim, Verdict]]) -> str:
@@ -131,15 +130,5 @@ def _claim(claim: Claim, verdict: Verdict) -> str:
     note = f'<br><span class="note">{escape(verdict.note)}</span>' if verdict.note else ""
     return (
         f"<tr><td>{escape(claim.text)}{why}</td><td>{escape(claim.where)}</td><td>{escape(verdict.what)}{note}</td>"
-        f'<td class="number">{show(verdict)}</td><td class="{kind}">{word}</td></tr>'
+        f'<td class="number">{verdict.number}</td><td class="{kind}">{word}</td></tr>'
     )
-
-
-def show(verdict: Verdict) -> str:
-    """The number with as many digits as its error allows."""
-    if not math.isfinite(verdict.error) or verdict.error == 0:
-        return f"{verdict.value:.3g}"
-    digits = max(0, 1 - math.floor(math.log10(verdict.error)))
-    if digits > 6:
-        return f"{verdict.value:.3g} ± {verdict.error:.1g}"
-    return f"{verdict.value:.{digits}f} ± {verdict.error:.{digits}f}"

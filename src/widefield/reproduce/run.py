@@ -9,13 +9,13 @@ from pathlib import Path
 
 import xarray as xr
 
-from ..atomic import atomic_file, check_writable
-from ..errors import IncompleteError, ResultFileError, require
-from ..progress import Progress, make_progress
-from ..results.panels import save_picture
-from ..sweeps.cells import Cell, Failure, Outcome
-from ..sweeps.store import Folder
-from ..sweeps.sweeping import run_cells
+import widefield as wf
+from widefield.atomic import check_writable
+from widefield.errors import IncompleteError, ResultFileError, require
+from widefield.progress import Progress, make_progress
+from widefield.results import read_groups, save_picture, write_groups
+from widefield.sweeps import Cell, Failure, Folder, Outcome, run_cells
+
 from .claims import Claim, Verdict, evaluate
 from .fig1 import FIGURE as FIG1
 from .fig2 import FIGURE as FIG2
@@ -73,20 +73,19 @@ def reproduce(
     return Reproduction(page, data, claims)
 
 
-def complete(outcomes: dict[str, Outcome]) -> dict[str, xr.Dataset]:
-    """A figure needs all of its runs."""
+def complete(outcomes: dict[str, Outcome]) -> dict[str, wf.Result]:
+    """The results; a figure needs all of its runs."""
     failed = [f"{name}: {made.message}" for name, made in outcomes.items() if isinstance(made, Failure)]
     if failed:
         raise IncompleteError(f"{len(failed)} of {len(outcomes)} runs failed: {'; '.join(failed)}")
-    return {name: made for name, made in outcomes.items() if isinstance(made, xr.Dataset)}
+    return {name: made for name, made in outcomes.items() if isinstance(made, wf.Result)}
 
 
-def _finish(study: Study, size: str, runs: dict[str, xr.Dataset], folder: Path) -> None:
+def _finish(study: Study, size: str, runs: dict[str, wf.Result], folder: Path) -> None:
     """Data, then pictures."""
     data = study.gather(study.sizes[size], runs)
     data.attrs.update(figure=study.name, size=size, settings=json.dumps(study.settings(size)))
-    with atomic_file(folder / f"{study.name}.nc") as temporary:
-        data.to_netcdf(temporary, engine="h5netcdf")
+    write_groups(folder / f"{study.name}.nc", {"/": data})
     with look():
         picture = study.draw(data)
         for ending in ("png", "pdf"):
@@ -99,8 +98,8 @@ def _left_in(folder: Path, name: str, size: str) -> xr.Dataset | None:
     if not path.is_file() or not path.with_suffix(".png").is_file():
         return None
     try:
-        data = xr.load_dataset(path, engine="h5netcdf", decode_times=False)
-    except Exception as error:  # a damaged file may fail with almost any error
+        data = read_groups(path)["/"]
+    except ResultFileError as error:
         raise ResultFileError(f"{path} cannot be read; remove it, or reproduce {name} again") from error
     same = json.dumps(FIGURES[name].settings(size))
     return data if data.attrs.get("size") == size and data.attrs.get("settings") == same else None

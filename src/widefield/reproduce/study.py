@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import xarray as xr
 from matplotlib.figure import Figure
 
-from ..problem.problem import Problem
-from ..sweeps.cells import Cell
+import widefield as wf
+from widefield.sweeps import Cell
 
 # Sizes by name: `tiny` is for tests, `quick` for a look, `full` as in the paper.
 SIZES = ("tiny", "quick", "full")
 
 
-def plan(run: Callable[..., Any], problem: Problem, **options: Any) -> Cell:
+def plan(run: Callable[..., wf.Result], problem: wf.Problem, **options: Any) -> Cell:
     """A run to be made later, or to be read if it is there: `plan(wf.solve, problem, samples=4096)`."""
     return Cell(run, problem, options)
 
@@ -45,7 +45,7 @@ class Study:
     chosen: str
     sizes: Mapping[str, Any]
     cells: Callable[[Any], dict[str, Cell]]
-    gather: Callable[[Any, dict[str, xr.Dataset]], xr.Dataset]
+    gather: Callable[[Any, dict[str, wf.Result]], xr.Dataset]
     draw: Callable[[xr.Dataset], Figure]
     panels: tuple[Panel, ...]
 

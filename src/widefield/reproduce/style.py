@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter, NullLocator
 
-from ..results.panels import COLOURS
+from widefield.results import COLOURS
 
 # A panel is half a text column of 5.5 inches wide.
 PANEL = (2.75, 2.2)

@@ -9,9 +9,10 @@ import numpy as np
 import xarray as xr
 
 from ..errors import InputError, require
+from ..extras import require_extra
 from .replicates import NEURON
 from .result import Result
-from .statistics import Agreement, Moments, combined_error, welch
+from .statistics import Agreement, Moments, in_errors, rms, welch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,6 +85,7 @@ class Comparison:
 
     def plot(self) -> Figure:
         """Curves of both in one, final kernels side by side with their difference, and the table."""
+        require_extra("plot", "a picture")
         from .pictures import plot_comparison
 
         return plot_comparison(self)
@@ -148,18 +150,18 @@ def _deviation(a: Result, b: Result, name: str) -> tuple[Deviation, Agreement]:
         if dim in a.dataset.coords and dim in b.dataset.coords:
             in_a, in_b = _shared(a.dataset, b.dataset, dim)
             left, right = _take(left, in_a, axis), _take(right, in_b, axis)
-    gap, error, agreement = left.mean - right.mean, combined_error(left, right), welch(left, right)
-    scale = _rms(right.mean)
-    in_errors = gap[error > 0] / error[error > 0]
-    known = in_errors.size and not np.isnan(error).any()
+    gap, agreement, units = left.mean - right.mean, welch(left, right), in_errors(left, right)
+    exact = np.isinf(left.freedom) and np.isinf(right.freedom)
+    known = units.size and not exact and not np.isnan(left.error + right.error).any()
+    scale = rms(right.mean)
     return Deviation(
         variable=name,
         largest=float(np.max(np.abs(gap))),
-        rms=_rms(gap),
-        relative=_rms(gap) / scale if scale else float("inf") if np.any(gap) else 0.0,
-        largest_in_errors=float(np.max(np.abs(in_errors))) if known else float("nan"),
-        rms_in_errors=_rms(in_errors) if known else float("nan"),
-        chance=agreement.chance if agreement.entries or known else float("nan"),
+        rms=rms(gap),
+        relative=rms(gap) / scale if scale else float("inf") if np.any(gap) else 0.0,
+        largest_in_errors=float(np.max(units)) if known else float("nan"),
+        rms_in_errors=rms(units) if known else float("nan"),
+        chance=agreement.chance if agreement.entries else float("nan"),
     ), agreement
 
 
@@ -167,7 +169,3 @@ def _take(value: Moments, places: np.ndarray, axis: int) -> Moments:
     if len(places) == value.mean.shape[axis]:
         return value
     return Moments(value.mean.take(places, axis), value.error.take(places, axis), value.freedom)
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..precision import double_precision
 from ..problem.problem import Problem
 
 
-@double_precision
 def derive(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Complete raw arrays of a solver, whose `f` (runs, times, samples, C) has training, then test points."""
     data, out = problem.data, dict(arrays)
-    f = out.pop("f")
+    f = out.pop("f").astype(np.float64)
     out["f"] = f[:, :, : data.points]
     if data.test_points:
         out["f_test"] = f[:, :, data.points :]
     return complete(problem, out)
 
 
+@double_precision
 def complete(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Add what follows from the arrays and is not among them. Leading axes are (runs, times); output axes come last."""
     data, loss = problem.data, problem.training.loss
@@ -45,11 +46,15 @@ def complete(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.nd
 
 
 def _loss_and_delta(loss, f: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    flat = jnp.asarray(f).reshape(-1, *f.shape[-2:])
-    target = jnp.asarray(y)
-    delta = jax.vmap(lambda one: loss.delta(one, target))(flat)
-    total = jax.vmap(lambda one: loss.total(one, target))(flat)
-    return np.asarray(delta).reshape(f.shape), np.asarray(total).reshape(f.shape[:-2])
+    # Run by run: one compiled program serves any number of them.
+    found = [_of_run(loss, run, y) for run in np.asarray(f, np.float64)]
+    return np.stack([np.asarray(delta) for delta, _ in found]), np.stack([np.asarray(total) for _, total in found])
+
+
+@partial(jax.jit, static_argnames="loss")
+def _of_run(loss, f: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Δ (times, P, C) and the loss (times,) of outputs f (times, P, C)."""
+    return jax.vmap(lambda one: loss.delta(one, y))(f), jax.vmap(lambda one: loss.total(one, y))(f)
 
 
 def alignment(kernel: np.ndarray, y: np.ndarray) -> np.ndarray:

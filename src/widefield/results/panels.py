@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..atomic import atomic_file, check_writable
+from ..atomic import check_writable, require_path, write_file
 from ..errors import InputError
 from .result import Result
 
@@ -36,6 +36,7 @@ def new_picture(width: float, height: float) -> Picture:
 
 def check_picture(path: str | Path) -> None:
     """Raise before any work if a picture cannot be written to `path`."""
+    require_path("path", path)
     allowed = Figure().canvas.get_supported_filetypes()
     suffix = Path(path).suffix[1:].lower()
     if suffix not in allowed:
@@ -46,8 +47,9 @@ def check_picture(path: str | Path) -> None:
 def save_picture(figure: Figure, path: str | Path) -> None:
     """Write a figure, atomically; the ending of `path` says in which format."""
     check_picture(path)
-    with atomic_file(path) as temporary:
-        figure.savefig(temporary, format=Path(path).suffix[1:].lower())
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=Path(path).suffix[1:].lower())
+    write_file(path, buffer.getbuffer())
 
 
 def estimate(result: Result, name: str, **index: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -13,13 +13,16 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from ..errors import require
+from ..errors import printable, require
 from ..extras import require_extra
 from ..observables import Observable, look_up
+from ..problem.dataset import Dataset
 from ..problem.problem import Problem
+from ..problem.toml import split_header, write_header
 from .labels import label
 from .replicates import SEED, moments_in, over_seeds, with_seeds
 from .statistics import Moments
+from .stored import StoredProblem, check_attributes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,12 +33,19 @@ class Result:
 
     Args:
         runs: variables along `seed`, one entry per replicate or network; what has no sampling error has no `seed`.
-            Attributes hold the problem, the method, versions and seed.
+            Attributes hold the problem without its data, the method, how the run went, versions and seed.
+        problem: the problem with its data.
     """
 
-    def __init__(self, runs: xr.Dataset):
+    def __init__(self, runs: xr.Dataset, problem: Problem | StoredProblem | None = None):
         require(isinstance(runs, xr.Dataset), "runs", type(runs).__name__, "an xarray.Dataset")
-        self._runs = runs
+        check_attributes(runs.attrs)
+        if problem is None:
+            header, data = split_header(runs.attrs["problem"])
+            problem = StoredProblem(header, data or None)
+        kinds = (Problem, StoredProblem)
+        require(isinstance(problem, kinds), "problem", type(problem).__name__, "a widefield.Problem")
+        self._runs, self._problem = runs, problem
 
     @classmethod
     def from_arrays(cls, problem: Problem, arrays: Mapping[str, ArrayLike], steps: ArrayLike | None = None) -> Result:
@@ -56,10 +66,15 @@ class Result:
 
         return label_arrays(problem, arrays, steps)
 
+    @property
+    def runs(self) -> xr.Dataset:
+        """What files hold: variables of single runs, and what has no sampling error."""
+        return self._runs
+
     @cached_property
     def dataset(self) -> xr.Dataset:
         """Means over `seed` and their standard errors `<name>_se`; single neurons of all seeds along `neuron`."""
-        return over_seeds(self._runs)
+        return over_seeds(self.runs)
 
     @property
     def replicates(self) -> xr.Dataset:
@@ -68,11 +83,11 @@ class Result:
         What has no sampling error, e.g. all of an exact solution, is the same in every entry (there is one entry where
         nothing is sampled).
         """
-        return with_seeds(self._runs)
+        return with_seeds(self.runs)
 
     def moments(self, name: str) -> Moments:
         """Mean, standard error and degrees of freedom of a variable."""
-        return moments_in(self._runs, self.dataset, name, self.info.get("seeds"))
+        return moments_in(self.runs, self.dataset, name, self.info.get("seeds"))
 
     def __getitem__(self, name: str) -> xr.DataArray:
         return self.dataset[name]
@@ -82,16 +97,25 @@ class Result:
 
     @property
     def problem(self) -> Problem:
-        return Problem.from_toml(self._runs.attrs["problem"])
+        """What was trained, on which data.
+
+        Rules, activations and losses from outside widefield are imported only if the file was loaded with `trust=True`.
+        """
+        return self._problem if isinstance(self._problem, Problem) else self._problem.restore()
+
+    @property
+    def data(self) -> Dataset | None:
+        """The points of the problem; None where they were not kept."""
+        return self._problem.data
 
     @property
     def method(self) -> str:
-        return self._runs.attrs["method"]
+        return printable(self.runs.attrs["method"])
 
     @property
     def info(self) -> dict[str, Any]:
         """How the run went: samples, seeds, ranks, times, iterations, …"""
-        return json.loads(self._runs.attrs["info"])
+        return json.loads(self.runs.attrs["info"])
 
     def rdm(self, name: str = "phi", layer: int | None = None) -> xr.Dataset:
         """Representational dissimilarities: squared Euclidean distances per neuron, d_ij = Φ_ii + Φ_jj − 2Φ_ij.
@@ -109,7 +133,7 @@ class Result:
         """
         from .dissimilarity import dissimilarities
 
-        return dissimilarities(self._runs, name, layer)
+        return dissimilarities(self.runs, name, layer)
 
     def save(self, path: str | Path) -> None:
         """Write to a netCDF file, atomically: an existing file is replaced whole or not at all."""
@@ -132,6 +156,11 @@ class Result:
 
     def __repr__(self) -> str:
         return self.summary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # By name: a user's function may not be picklable. What is unpickled is trusted already.
+        stored = StoredProblem(self.runs.attrs["problem"], self.data, trust=True)
+        return {"_runs": self.runs, "_problem": stored}
 
     def _repr_html_(self) -> str:
         from .summary import summarise_html
@@ -179,18 +208,21 @@ def make_result(
     coords.update({name: (name, np.asarray(value)) for name, value in (coordinates or {}).items()})
     runs = xr.Dataset(variables, coords=coords)
     runs.attrs.update(
-        problem=problem.to_toml(),
+        problem=write_header(problem),
         method=method,
         versions=json.dumps(_versions()),
         info=json.dumps(dict(info or {})),
     )
     if seed is not None:
         runs.attrs["seed"] = seed
-    return Result(runs)
+    return Result(runs, problem)
 
 
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
-    names = ("widefield", "jax", "jaxlib", "numpy", "scipy", "xarray")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    from widefield import __version__
+
+    names = ("jax", "jaxlib", "numpy", "scipy", "xarray")
+    own = {"python": platform.python_version(), "widefield": __version__}
+    return own | {name: version(name) for name in names}

@@ -56,10 +56,28 @@ def exactly(value: np.ndarray) -> Moments:
     return Moments(value, np.zeros_like(value), np.inf)
 
 
-def combined_error(a: Moments, b: Moments) -> np.ndarray:
-    """Standard error of the difference of the means; 0 where it is below rounding, NaN where one is not known."""
-    error = np.hypot(a.error, b.error)
-    return np.where(error <= ROUNDING * _scale(a, b), 0.0, error)
+class Difference(NamedTuple):
+    """Entries of a − b: the gap, its standard error (0 where it is below rounding) and whether it exceeds rounding."""
+
+    gap: np.ndarray
+    error: np.ndarray
+    real: np.ndarray
+
+
+def difference(a: Moments, b: Moments) -> Difference:
+    gap, error = a.mean - b.mean, np.hypot(a.error, b.error)
+    scale = max(np.max(np.abs(value.mean), initial=0.0, where=~np.isnan(value.mean)) for value in (a, b))
+    return Difference(gap, np.where(error <= ROUNDING * scale, 0.0, error), np.abs(gap) > SAME * scale)
+
+
+def in_errors(a: Moments, b: Moments) -> np.ndarray:
+    """|a − b|/√(se_a² + se_b²) of all entries that are numbers and have a sampling error, as a flat array.
+
+    An entry without sampling error must agree to rounding; it is ∞ where it does not, and left out where it does.
+    """
+    gap, error, real = difference(a, b)
+    sampled = (error > 0) & ~np.isnan(gap)
+    return np.concatenate([np.abs(gap[sampled]) / error[sampled], np.full(np.sum(real & (error == 0)), np.inf)])
 
 
 def welch(a: Moments, b: Moments) -> Agreement:
@@ -69,13 +87,12 @@ def welch(a: Moments, b: Moments) -> Agreement:
     An entry without sampling error in either (zeros, and what moment matching makes exact) must agree to rounding; it
     has p = 0 where it does not, and is not counted where it does. NaN where an error is not known, or both are exact.
     """
-    error = combined_error(a, b)
-    gap = np.abs(a.mean - b.mean)
+    gap, error, real = difference(a, b)
     exact = np.isinf(a.freedom) and np.isinf(b.freedom)
     if exact or np.isnan(error).any() or np.isnan([a.freedom, b.freedom]).any():
         return Agreement(np.nan, 0)
     sampled = error > 0
-    if np.any(gap[~sampled] > SAME * _scale(a, b)):
+    if np.any(real & ~sampled):
         return Agreement(0.0, max(int(sampled.sum()), 1))
     if not sampled.any():
         return Agreement(1.0, 0)
@@ -83,9 +100,9 @@ def welch(a: Moments, b: Moments) -> Agreement:
     if freedom >= FEWEST - 1:
         left, right = (value.error[sampled] ** 2 for value in (a, b))
         freedom = (left + right) ** 2 / (left**2 / a.freedom + right**2 / b.freedom)
-    p = 2 * stdtr(freedom, -gap[sampled] / error[sampled])
+    p = 2 * stdtr(freedom, -np.abs(gap[sampled]) / error[sampled])
     return Agreement(float(p.min()), p.size)
 
 
-def _scale(a: Moments, b: Moments) -> float:
-    return max(float(np.max(np.abs(value.mean), initial=0.0)) for value in (a, b))
+def rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))

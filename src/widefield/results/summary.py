@@ -6,10 +6,10 @@ import html
 import textwrap
 from typing import Any
 
-import numpy as np
-
-from ..problem.toml import read_header
+from ..errors import printable
+from .estimate import Estimate
 from .result import Result
+from .stored import read_header
 
 # What the table shows: variable and label, the layer being added where there is one.
 _ROWS = (
@@ -48,22 +48,25 @@ def summarise_html(result: Result) -> str:
 
 def description(result: Result) -> list[tuple[str, str]]:
     """What was asked and how it was solved, as (name, value) pairs."""
-    header = read_header(result.dataset.attrs["problem"])
+    header = read_header(result.runs.attrs)
     network, rule, training = (dict(header[name]) for name in ("network", "rule", "training"))
-    depth = network.pop("depth")
-    layers = f"{depth} hidden layer{'s' if depth > 1 else ''}"
-    kind, activation = network.pop("kind").upper(), network.pop("activation")
-    steps, dt, loss = (training.pop(name) for name in ("steps", "dt", "loss"))
-    run = {**result.info, **({"seed": int(result.dataset.attrs["seed"])} if "seed" in result.dataset.attrs else {})}
+    depth = network.pop("depth", 1)
+    layers = f"{depth} hidden layer{'s' if depth != 1 else ''}"
+    kind, activation = str(network.pop("kind")).upper(), network.pop("activation", "")
+    steps, dt, loss = (training.pop(name, "?") for name in ("steps", "dt", "loss"))
+    run = {**result.info, **({"seed": int(result.runs.attrs["seed"])} if "seed" in result.runs.attrs else {})}
     pairs = [
         ("network", f"{kind}, {layers}, {activation}{_options(network, defaults=(False,))}"),
         ("rule", f"{rule.pop('name')}{_options(rule)}"),
         ("richness", _short(header["richness"])),
         ("data", _data(result)),
-        ("training", f"{steps} steps of {_short(dt)}, {loss} loss{_options(training, defaults=(0, 'euler'))}"),
+        (
+            "training",
+            f"{steps} steps of {_short(dt)}, {loss} loss{_options(training, defaults=(0, 'euler', 'random'))}",
+        ),
         ("run", ", ".join(f"{name} {_short(value)}" for name, value in run.items() if _is_scalar(value))),
     ]
-    return [(name, value) for name, value in pairs if value]
+    return [(name, printable(value)) for name, value in pairs if value]
 
 
 def progress_rows(result: Result) -> list[tuple[str, str, str]]:
@@ -81,24 +84,16 @@ def progress_rows(result: Result) -> list[tuple[str, str, str]]:
 
 
 def _estimate(result: Result, name: str, index: dict[str, int], chosen: dict[str, Any]) -> str:
-    value = float(result[name].isel(index).sel(chosen))
-    if f"{name}_se" not in result:
-        return f"{value:.4g}"
-    error = float(result[f"{name}_se"].isel(index).sel(chosen))
-    return with_error(value, error)
+    value, error = (
+        float(result[variable].isel(index).sel(chosen)) if variable in result else float("nan")
+        for variable in (name, f"{name}_se")
+    )
+    return str(Estimate(value, error))
 
 
 def final_value(result: Result, name: str) -> str:
     """The last value of a time course, with its standard error if it has one."""
     return _estimate(result, name, {"time": -1}, {})
-
-
-def with_error(value: float, error: float) -> str:
-    """`value` to the digit that its standard error leaves meaningful, as in 0.0123 ± 0.0004."""
-    if not np.isfinite(error) or error <= 1e-12 * abs(value) or error == 0:
-        return f"{value:.4g}"
-    digits = max(0, -int(np.floor(np.log10(error))) + 1)
-    return f"{value:.{digits}f} ± {error:.{digits}f}" if digits <= 8 else f"{value:.4g} ± {error:.1g}"
 
 
 def _data(result: Result) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import require
 from ..precision import double_precision
 from ..problem.problem import Problem
+from ..progress import Progress
 from ..results.result import Result
 from .fixed_point import solve_fixed_point
 from .lazy import solve_lazy
@@ -27,14 +28,70 @@ LAZY_RICHNESS = 1e-3
 
 
 @double_precision
-def solve(problem: Problem, method: str = "mean_field", **options: Any) -> Result:
+def solve(
+    problem: Problem,
+    method: str = "mean_field",
+    *,
+    accuracy: float | None = None,
+    samples: int | None = None,
+    seeds: int | None = None,
+    seed: int | None = None,
+    tolerance: float | None = None,
+    precision: str | None = None,
+    extrapolate: bool | None = None,
+    record: Any = None,
+    every: int | None = None,
+    neurons: int | None = None,
+    two_time: int | bool | None = None,
+    damping: float | None = None,
+    max_iterations: int | None = None,
+    convergence: float | None = None,
+    responses: str | None = None,
+    progress: bool | Progress | None = None,
+) -> Result:
     """What an infinitely wide network learns.
 
+    Without further arguments the answer has a relative standard error of 1 %. An option that a method does not have is
+    refused.
+
     Args:
-        method: "mean_field" (the engine, any rule), "fixed_point" (Algorithm 1 of the paper),
-            "linear" (closed algebra, linear networks), "lazy" (γ₀ → 0), or "auto".
-        options: what the solver takes: samples, seeds, seed, tolerance, accuracy, progress, …
+        problem: data, network, learning rule, richness and training.
+        method: "mean_field" (any network, any rule), "fixed_point" (Algorithm 1 of the paper), "linear" (closed
+            algebra, linear networks), "lazy" (γ₀ → 0), or "auto", which takes "linear" or "lazy" where they hold.
+        accuracy: mean_field: relative standard error of f and of the kernels that is aimed at, by choosing particles
+            and replicates; default 0.01. lazy: largest relative error of a Gaussian average; default 1e-8.
+        samples: S, particles per layer; with `seeds` it fixes what `accuracy` would choose. mean_field, fixed_point.
+        seeds: independent replicates, from which standard errors follow. mean_field, fixed_point.
+        seed: the same seed gives the same numbers. mean_field, fixed_point.
+        tolerance: relative size of the part of a field that may stay undrawn, because earlier ones determine the rest;
+            kernels err by about half its square. Default: from the accuracy. mean_field, fixed_point.
+        precision: "float64", or "float32" for large arrays; default: single where the accuracy allows it. mean_field.
+        extrapolate: remove the O(1/S) bias with a second run at half the particles. mean_field.
+        record: what to record: names of observables, `wf.Observable`s, or functions of the fields (`wf.Moment`).
+            Default all kernels (with several outputs, or where they would take too much memory, fewer).
+            mean_field, lazy.
+        every: record every k-th step, and the last. mean_field, lazy.
+        neurons: how many particles `h_final` and trajectories of single particles keep. mean_field.
+        two_time: kernels at two times: every k-th step, 0 for none; 1 gives the responses as well. mean_field, linear.
+        damping: β in (0, 1]; an iteration keeps 1−β of the old kernels. fixed_point.
+        max_iterations: by default as many as causality can make necessary. fixed_point.
+        convergence: stop when kernels change by less than this share of their sampling error. fixed_point.
+        responses: "regression" or "jacobian". fixed_point.
+        progress: show a bar; default on a terminal only. Or an object with update(done, total, message).
+
+    Returns:
+        A `Result`: `dataset` with means and standard errors, `replicates`, `summary()`, `plot()`, `save(path)`.
+
+    Raises:
+        InputError: an argument is not what it may be; before any work.
+        DivergenceError: training diverged; the message says at which step and what to change.
+        TooFewSamplesError, NotConvergedError, MemoryBudgetError: with what to change.
+
+    Example:
+        >>> theory = wf.solve(problem)
+        >>> theory["entk_alignment"].plot()
     """
+    given = {name: value for name, value in locals().items() if name not in ("problem", "method") and value is not None}
     allowed = ("auto", *SOLVERS)
     require(method in allowed, "method", method, f"one of {', '.join(allowed)}")
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
@@ -45,9 +102,9 @@ def solve(problem: Problem, method: str = "mean_field", **options: Any) -> Resul
         require(size == 0, "batch_size", size, f"0 (all points) for method {method}; mean_field takes minibatches")
     solver = SOLVERS[method]
     known = list(inspect.signature(solver).parameters)[1:]
-    for name in options:
-        require(name in known, f"option {name}", options[name], f"for method {method}: {', '.join(known)}")
-    return solver(problem, **options)
+    for name, value in given.items():
+        require(name in known, f"option {name}", value, f"for method {method}: {', '.join(known)}")
+    return solver(problem, **given)
 
 
 def choose_method(problem: Problem) -> str:

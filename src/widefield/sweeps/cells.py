@@ -49,7 +49,7 @@ class Failure:
         return cls(f"{type(error).__name__}: {one_line(error)}", isinstance(error, LASTING))
 
 
-Outcome = xr.Dataset | Failure
+Outcome = Result | xr.Dataset | Failure
 
 
 def shares(cell: Cell) -> str:

@@ -70,7 +70,9 @@ def run_on_cluster(
 def _task(cell: Cell, folder: Folder | None, code: str) -> Outcome | None:
     """On a worker. Where there is a folder, only failures come back."""
     if code_version() != code:
-        raise ClusterError("a worker has other sources of widefield than this process; install the same everywhere")
+        raise ClusterError(
+            "a worker has other sources of widefield, or another JAX, NumPy or SciPy; install the same everywhere"
+        )
     if folder is None:
         return make(cell, Memory())
     if folder.load(cell) is not None:

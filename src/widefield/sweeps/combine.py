@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from ..numerics.memory import check_memory
+from ..results.result import Result
 from .cells import OK, Failure, Outcome
 from .grid import Grid, Index
 
@@ -27,7 +28,8 @@ def combine(grid: Grid, outcomes: Mapping[Index, Outcome]) -> xr.Dataset:
     `status` says "ok", or what went wrong. Where cells have different training times, these are in `training_time`.
     """
     fields = tuple(axis.field for axis in grid.axes)
-    found = {i: _apart(made, (*fields, STATUS)) for i, made in outcomes.items() if isinstance(made, xr.Dataset)}
+    datasets = {i: made.dataset if isinstance(made, Result) else made for i, made in outcomes.items()}
+    found = {i: _apart(made, (*fields, STATUS)) for i, made in datasets.items() if isinstance(made, xr.Dataset)}
     lengths = _lengths(found)
     names = list(dict.fromkeys(str(name) for made in found.values() for name in made.data_vars))
     variables: dict[str, xr.Variable] = {}

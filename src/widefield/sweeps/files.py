@@ -6,10 +6,9 @@ import os
 
 import xarray as xr
 
-from ..atomic import atomic_file
+from ..results.netcdf import ROOT, write_groups
 
 
 def save_sweep(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     """Write to a netCDF file, atomically; `xarray.load_dataset(path, decode_times=False)` reads it."""
-    with atomic_file(os.fspath(path)) as temporary:
-        dataset.to_netcdf(temporary, engine="h5netcdf")
+    write_groups(path, {ROOT: dataset})

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import xarray as xr
-
 from ..progress import Reporter
 from .cells import Cell, Failure, Outcome, by_compilation
 from .store import Store
@@ -54,4 +52,4 @@ def make(cell: Cell, store: Store, progress: Any = False) -> Outcome:
         store.save(cell, failure)
         return failure
     store.save(cell, made)
-    return made if isinstance(made, xr.Dataset) else made.dataset
+    return made

@@ -9,9 +9,10 @@ from typing import Protocol
 
 import xarray as xr
 
-from ..atomic import atomic_file, check_writable
+from ..atomic import check_writable, write_file
 from ..errors import ResultFileError
 from ..results.files import load_result
+from ..results.netcdf import ROOT, read_groups, write_groups
 from ..results.result import Result
 from .cells import Cell, Failure, Outcome
 
@@ -21,7 +22,7 @@ class Store(Protocol):
         """What the cell ended with, or None if it has yet to run."""
         ...
 
-    def save(self, cell: Cell, made: Result | xr.Dataset | Failure) -> None: ...
+    def save(self, cell: Cell, made: Outcome) -> None: ...
 
 
 class Memory:
@@ -33,8 +34,8 @@ class Memory:
     def load(self, cell: Cell) -> Outcome | None:
         return self._kept.get(cell.name)
 
-    def save(self, cell: Cell, made: Result | xr.Dataset | Failure) -> None:
-        self._kept[cell.name] = made.dataset if isinstance(made, Result) else made
+    def save(self, cell: Cell, made: Outcome) -> None:
+        self._kept[cell.name] = made
 
 
 class Folder:
@@ -78,21 +79,19 @@ class Folder:
             return None
         return None
 
-    def save(self, cell: Cell, made: Result | xr.Dataset | Failure) -> None:
+    def save(self, cell: Cell, made: Outcome) -> None:
         if isinstance(made, Result):
             made.save(self.path(cell))
         elif isinstance(made, Failure):
             if made.lasting:
-                with atomic_file(self._failure_path(cell)) as temporary:
-                    temporary.write_text(json.dumps({"error": made.message}), encoding="utf-8")
+                write_file(self._failure_path(cell), json.dumps({"error": made.message}).encode())
         else:
-            with atomic_file(self.path(cell)) as temporary:
-                made.to_netcdf(temporary, engine="h5netcdf")
+            write_groups(self.path(cell), {ROOT: made})
 
 
-def _read(path: Path) -> xr.Dataset:
-    """A result's means and standard errors, or the dataset that a run returned as such."""
+def _read(path: Path) -> Result | xr.Dataset:
+    """What the run returned. The file is named by a hash of the code, so nothing foreign is imported for it."""
     try:
-        return load_result(path).dataset
+        return load_result(path, trust=True)
     except ResultFileError:
-        return xr.load_dataset(path, engine="h5netcdf", decode_times=False)
+        return read_groups(path)[ROOT]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -58,8 +59,8 @@ class Layout:
         index = np.asarray(np.ravel_multi_index(tuple(np.moveaxis(moved % size, -1, 0)), self.grid))
         return index if self.circular else np.where(inside, index, -1)
 
-    def unfold(self, field: Array) -> Array:
-        """(P, positions, n) to question rows (P·positions, offsets·n)."""
+    def unfold(self, field: Any) -> Any:
+        """(P, positions, n) to question rows (P·positions, offsets·n); NumPy or JAX."""
         points, _, n = field.shape
         if not self.grid:
             return field.reshape(points, n)

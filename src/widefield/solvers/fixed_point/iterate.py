@@ -32,7 +32,7 @@ class Options:
     samples: int
     damping: float
     max_iterations: int
-    tolerance: float
+    convergence: float
     cutoff: float
     jacobian: bool
 
@@ -116,7 +116,7 @@ def iterate(problem: Problem, options: Options, seed: int, run: int, progress: P
     The numbers are the same in every iteration, so that the map is deterministic: its change per
     iteration measures convergence and no noise, and, the equations being causal, undamped iteration ends
     after finitely many steps, earlier times first. The map's own sampling error is what remains; the
-    iteration stops when the change is below `tolerance` times that error.
+    iteration stops when the change is below `convergence` times that error.
     """
     plan = make_plan(problem)
     setting = Setting(problem.richness, problem.training.dt, jnp.asarray(problem.data.y_columns[:, 0]), options.cutoff)
@@ -129,7 +129,7 @@ def iterate(problem: Problem, options: Options, seed: int, run: int, progress: P
         new, report = sweep(plan, loss, options.jacobian, setting, noise, order)
         history.add(float(relative_change(order, new)), report, perf_counter() - began)
         progress(iteration + 1, f"change per iteration {history.change[-1]:.1e}")
-        if history.change[-1] <= options.tolerance * history.sampling_error[-1]:
+        if history.change[-1] <= options.convergence * history.sampling_error[-1]:
             _check_directions(report, options)
             return new, history
         order, horizon = advance(plan, loss, setting, order, new, options.damping, iteration // (2 * plan.depth))
@@ -143,9 +143,9 @@ def iterate(problem: Problem, options: Options, seed: int, run: int, progress: P
     before = ", ".join(f"{change:.0e}" for change in history.change[-5:-1])
     raise NotConvergedError(
         f"max_iterations is {options.max_iterations}, after which the kernels still change by "
-        f"{history.change[-1]:.1e} of their size (before: {before}), more than tolerance × sampling error = "
-        f"{options.tolerance * history.sampling_error[-1]:.1e}; raise max_iterations, or lower damping if the "
-        "changes do not fall, or raise tolerance"
+        f"{history.change[-1]:.1e} of their size (before: {before}), more than convergence × sampling error = "
+        f"{options.convergence * history.sampling_error[-1]:.1e}; raise max_iterations, or lower damping if the "
+        "changes do not fall, or raise convergence"
     )
 
 
@@ -153,5 +153,5 @@ def _check_directions(report: Report, options: Options) -> None:
     if report.overflow:
         raise TooFewSamplesError(
             f"samples is {options.samples}; the fields of a layer have more Gaussian directions than half of that; "
-            f"raise samples, or raise cutoff (now {options.cutoff:g})"
+            f"raise samples, or raise tolerance (now {options.cutoff:g})"
         )

@@ -23,8 +23,8 @@ def solve_fixed_point(
     samples: int = 1000,
     damping: float = 1.0,
     max_iterations: int | None = None,
+    convergence: float = 0.01,
     tolerance: float = 0.01,
-    cutoff: float = 0.01,
     responses: str = "regression",
     seeds: int = 2,
     seed: int = 0,
@@ -39,8 +39,8 @@ def solve_fixed_point(
         samples: S, neurons sampled per layer.
         damping: β in (0, 1]; each iteration keeps 1−β of the old kernels.
         max_iterations: by default as many as causality can make necessary.
-        tolerance: stop when kernels and outputs change by less than this share of their sampling error.
-        cutoff: a field at one time is drawn as a linear function of earlier ones when what is new in it
+        convergence: stop when kernels and outputs change by less than this share of their sampling error.
+        tolerance: a field at one time is drawn as a linear function of earlier ones when what is new in it
             is below this share of its standard deviation.
         responses: "regression" (Stein's lemma; right for every activation) or "jacobian" (per-sample
             Jacobians; less noise, but wrong at depth ≥ 2 where φ̇ jumps, as for ReLU).
@@ -53,8 +53,8 @@ def solve_fixed_point(
     _check_problem(problem)
     require_integer("samples", samples, 8)
     require_number("damping", damping, "a number in (0, 1]", above=0, at_most=1)
-    require_number("tolerance", tolerance, "a number above 0", above=0)
-    require_number("cutoff", cutoff, "a number in [1e-6, 0.1]", at_least=1e-6, at_most=0.1)
+    require_number("convergence", convergence, "a number above 0", above=0)
+    require_number("tolerance", tolerance, "a number in [1e-6, 0.1]", at_least=1e-6, at_most=0.1)
     require(responses in RESPONSES, "responses", responses, f"one of {', '.join(RESPONSES)}")
     require_integer("seeds", seeds, 1)
     require_integer("seed", seed, 0)
@@ -62,7 +62,7 @@ def solve_fixed_point(
         max_iterations = 4 * problem.network.depth * (problem.training.steps + 1)
     require_integer("max_iterations", max_iterations, 1)
 
-    options = Options(samples, float(damping), max_iterations, tolerance, cutoff, responses == "jacobian")
+    options = Options(samples, float(damping), max_iterations, convergence, tolerance, responses == "jacobian")
     plan = make_plan(problem)
     replicates, histories = [], []
     with make_progress(progress) as bar:
@@ -86,8 +86,8 @@ def solve_fixed_point(
             "samples": samples,
             "seeds": seeds,
             "damping": damping,
-            "cutoff": cutoff,
             "tolerance": tolerance,
+            "convergence": convergence,
             "responses": responses,
             "iterations": [len(h.change) for h in histories],
             "change": [h.change for h in histories],

@@ -11,7 +11,7 @@ from .kernels import kernels
 
 
 def angle_kernel(
-    network: MLP, rule: str | Rule | type[Rule], angles: np.ndarray, *, tolerance: float = 1e-8
+    network: MLP, rule: str | Rule | type[Rule], angles: np.ndarray, *, accuracy: float = 1e-8
 ) -> np.ndarray:
     """eNTK of two inputs with |x|² = |x'|² = D at each angle, cos θ = x·x'/D; the shape of `angles`.
 
@@ -24,4 +24,4 @@ def angle_kernel(
     flat = theta.ravel()
     points = np.sqrt(2.0) * np.stack([np.cos(flat), np.sin(flat)], axis=1)
     first = np.sqrt(2.0) * np.array([[1.0, 0.0]])
-    return kernels(first, network, rule, points, outputs=("entk",), tolerance=tolerance).entk[0].reshape(theta.shape)
+    return kernels(first, network, rule, points, outputs=("entk",), accuracy=accuracy).entk[0].reshape(theta.shape)

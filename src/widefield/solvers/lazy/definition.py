@@ -113,14 +113,14 @@ def _require_known(values: np.ndarray, rule: Rule) -> None:
 
 
 def _table(
-    rule: Rule, network: Network, signals: Signals, rho: float, low: float, high: float, tolerance: float
+    rule: Rule, network: Network, signals: Signals, rho: float, low: float, high: float, accuracy: float
 ) -> tuple[PairTable, np.ndarray]:
     """The table of ⟨φ̇(h)ψ(h')⟩ for a few distinct ψ, and the combinations that give all of `signals`."""
     xi, weights = gaussian_line(6)
     values, fine = (np.asarray(_psi(rule, network, signals, jnp.asarray(xi), panels)) for panels in (3, 6))
     _require_known(fine, rule)
     name = f"rule {rule!r}"
-    check_error(float(np.max(np.abs(fine - values)) / max(np.max(np.abs(fine)), 1e-300)), tolerance, name)
+    check_error(float(np.max(np.abs(fine - values)) / max(np.max(np.abs(fine)), 1e-300)), accuracy, name)
     weighted = fine * np.sqrt(weights)
     _, r, order = scipy.linalg.qr(  # type: ignore[misc]
         weighted.T, mode="economic", pivoting=True
@@ -143,14 +143,14 @@ def _table(
         return pair_products(slope, psi, angles, sigma, one, resolution)
 
     coefficients, tail = series(values_at, low, high, right_too=False)
-    check_error(error + tail, tolerance, name)
+    check_error(error + tail, accuracy, name)
     radial = np.eye(coefficients.shape[1])
     return PairTable(rho * coefficients, radial, low, high), combinations
 
 
 def prepare_definitions(
     network: Network, rule: Rule, wiring: Wiring, left: Points, right: Points, error: np.ndarray,
-    target: np.ndarray, tolerance: float,
+    target: np.ndarray, accuracy: float,
 ) -> list[Definition | None]:  # fmt: skip
     """One entry per layer; None where the rule states a closed form or its signal knows nothing of z."""
     depth = network.depth
@@ -177,7 +177,7 @@ def prepare_definitions(
         distinct, back = _distinct(signals)
         if needed[index]:
             low, high = rounded_range(float(left.pivot[index].min()), float(left.pivot[index].max()))
-            table, combinations = _table(rules[index], network, distinct, feedback.rho, low, high, tolerance)
+            table, combinations = _table(rules[index], network, distinct, feedback.rho, low, high, accuracy)
             found[index] = Definition(table, combinations[back])
         if index > min(np.flatnonzero(needed)):
             moments = [np.asarray(m) for m in _moments(rules[index], network, distinct, 6)]

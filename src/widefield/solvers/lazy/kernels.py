@@ -54,7 +54,7 @@ def kernels(
     outputs: Sequence[str] = OUTPUTS,
     error: np.ndarray | None = None,
     target: np.ndarray | None = None,
-    tolerance: float = 1e-8,
+    accuracy: float = 1e-8,
     memory_budget: int | None = None,
     store: str | Path | None = None,
     progress: bool | Progress | None = False,
@@ -66,7 +66,7 @@ def kernels(
         x2: columns, if they are other points than the rows.
         outputs: which of entk, phi, phi_dot, g and g_tilde to make.
         error, target: Δ and y of the columns' points, only for rules that read them and state no closed form.
-        tolerance: largest relative error of a Gaussian average; closed forms (relu, erf, linear) have none.
+        accuracy: largest relative error of a Gaussian average; closed forms (relu, erf, linear) have none.
         memory_budget: bytes that the kernels and the work on them may take; tiles are made as small as that needs.
         store: path of a Zarr store to write to, tile by tile; an interrupted run goes on where it was.
 
@@ -80,18 +80,18 @@ def kernels(
         len(outputs) > 0 and set(outputs) <= set(OUTPUTS), "outputs", list(outputs), f"some of {', '.join(OUTPUTS)}"
     )
     with enable_x64(True), make_progress(progress) as bar:
-        prepared = prepare(x, network, rule, x2, frozenset(outputs), error, target, tolerance)
+        prepared = prepare(x, network, rule, x2, frozenset(outputs), error, target, accuracy)
         check_budget(prepared, memory_budget, stored=store is not None)
         tile = choose_tile(prepared, memory_budget, stored=store is not None)
         if store is None:
             return LazyKernels(**in_memory(prepared, tile, bar))
-        opened: KernelStore = open_store(store, prepared, tile, (tolerance, error, target))
+        opened: KernelStore = open_store(store, prepared, tile, (accuracy, error, target))
         run_tiles(prepared, opened.tile, opened.write, bar, opened.finished)
         return LazyKernels(**opened.arrays())
 
 
 def problem_kernels(
-    problem: Problem, outputs: Sequence[str], tolerance: float, progress: bool | Progress | None
+    problem: Problem, outputs: Sequence[str], accuracy: float, progress: bool | Progress | None
 ) -> dict[str, np.ndarray]:
     """Kernels of all points of a problem (rows) against its training points (columns).
 
@@ -100,7 +100,7 @@ def problem_kernels(
     data, wanted = problem.data, frozenset(outputs)
     target = data.y_columns[:, 0] if data.outputs == 1 else None
     try:
-        train = prepare(data.x, problem.network, problem.rule, None, wanted, None, target, tolerance)
+        train = prepare(data.x, problem.network, problem.rule, None, wanted, None, target, accuracy)
     except UnknownSignalError as error:
         raise InputError(
             f"rule is {problem.rule!r}, whose pseudo-gradient reads the error (or, with several outputs, the target): "
@@ -108,7 +108,7 @@ def problem_kernels(
         ) from error
     pieces = [train]
     if data.x_test is not None:
-        pieces.append(prepare(data.x_test, problem.network, problem.rule, data.x, wanted, None, target, tolerance))
+        pieces.append(prepare(data.x_test, problem.network, problem.rule, data.x, wanted, None, target, accuracy))
     with make_progress(progress) as bar:
         made = [in_memory(piece, choose_tile(piece, None, stored=False), bar) for piece in pieces]
     return {name: np.concatenate([one[name] for one in made], axis=int(name != "entk")) for name in made[0]}

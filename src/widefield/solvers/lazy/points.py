@@ -31,7 +31,7 @@ class Points(NamedTuple):
     phi_dot: np.ndarray
 
 
-def single_point_averages(activation: Activation, sigma: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+def single_point_averages(activation: Activation, sigma: np.ndarray, accuracy: float) -> tuple[np.ndarray, np.ndarray]:
     """(⟨φ²⟩, ⟨φ̇²⟩) at each σ."""
     closed = CLOSED_FORMS.get(activation)
     if closed is not None:
@@ -39,12 +39,12 @@ def single_point_averages(activation: Activation, sigma: np.ndarray, tolerance: 
         return np.asarray(phi), np.asarray(phi_dot)
     unique, back = np.unique(sigma.ravel(), return_inverse=True)
     values, error = moments((elementwise(activation.phi), elementwise(activation.phi_dot)), unique)
-    check_error(error, tolerance, f"activation {activation.name}")
+    check_error(error, accuracy, f"activation {activation.name}")
     phi, phi_dot = values[:, back].reshape(2, *sigma.shape)
     return phi, phi_dot
 
 
-def describe_points(rows: np.ndarray, network: Network, rule: Rule, wiring: Wiring, tolerance: float) -> Points:
+def describe_points(rows: np.ndarray, network: Network, rule: Rule, wiring: Wiring, accuracy: float) -> Points:
     """Points of inputs (batch, rows, channels)."""
 
     def spread(values: np.ndarray) -> np.ndarray:
@@ -55,7 +55,7 @@ def describe_points(rows: np.ndarray, network: Network, rule: Rule, wiring: Wiri
     for index in range(network.depth):
         sigma = np.sqrt(variance)
         pivot = np.sqrt(gate) if rule.gated else sigma
-        phi, phi_dot = single_point_averages(network.activation, pivot, tolerance)
+        phi, phi_dot = single_point_averages(network.activation, pivot, accuracy)
         if rule.gated:
             phi = phi_dot * variance
         layers.append((sigma, pivot, phi, phi_dot))

@@ -27,7 +27,7 @@ def predict(
     ridge: float = 0.0,
     *,
     discrete: bool = False,
-    tolerance: float = 1e-8,
+    accuracy: float = 1e-8,
     progress: bool | Progress | None = False,
 ) -> Result:
     """Outputs on training and test points as γ₀ → 0 (the problem's own richness plays no part).
@@ -39,7 +39,7 @@ def predict(
         ridge: r adds −r·f to df/dt; at t = ∞ kernel ridge regression.
         discrete: the training's own steps of size dt instead of gradient flow, with its momentum and integrator;
             times are then multiples of dt.
-        tolerance: largest relative error of a Gaussian average.
+        accuracy: largest relative error of a Gaussian average.
 
     Returns:
         A `Result` with f, delta, loss, for test points f_test, and accuracies where targets are classes.
@@ -48,7 +48,7 @@ def predict(
     plain = plain_teaching(problem)
     points = len(problem.data.all_x)
     if problem.training.loss == SQUARED and plain and not discrete:
-        [(_, kernel)] = drive_kernels(problem, tolerance, progress)
+        [(_, kernel)] = drive_kernels(problem, accuracy, progress)
         split = problem.data.points
         f = flow_outputs(
             kernel[:split], kernel[split:] if len(kernel) > split else None, problem.data.y_columns, wanted, ridge
@@ -56,7 +56,7 @@ def predict(
         how = "closed form"
     else:
         require(discrete or not np.any(np.isinf(wanted)), "times", "∞", "finite times for this loss and rule")
-        drive = make_drive(problem, tolerance, progress)
+        drive = make_drive(problem, accuracy, progress)
         if discrete:
             steps = np.rint(wanted / problem.training.dt).astype(int)
             f = follow_steps(drive, points, problem.training, ridge, int(steps.max()))[steps]
@@ -70,18 +70,18 @@ def predict(
 
 
 def drive_kernels(
-    problem: Problem, tolerance: float, progress: bool | Progress | None
+    problem: Problem, accuracy: float, progress: bool | Progress | None
 ) -> list[tuple[int | None, np.ndarray]]:
     """Kernels (all points, training points) with the hidden layer whose `teach` drives each, or None for Δ."""
     depth = problem.network.depth
     if plain_teaching(problem):
-        return [(None, problem_kernels(problem, ("entk",), tolerance, progress)["entk"])]
-    parts = problem_kernels(problem, ("parts",), tolerance, progress)["parts"]
+        return [(None, problem_kernels(problem, ("entk",), accuracy, progress)["entk"])]
+    parts = problem_kernels(problem, ("parts",), accuracy, progress)["parts"]
     return [(layer if layer <= depth else None, part) for layer, part in enumerate(parts, start=1)]
 
 
-def make_drive(problem: Problem, tolerance: float, progress: bool | Progress | None) -> Drive:
-    pairs = drive_kernels(problem, tolerance, progress)
+def make_drive(problem: Problem, accuracy: float, progress: bool | Progress | None) -> Drive:
+    pairs = drive_kernels(problem, accuracy, progress)
     return Drive(problem, tuple((layer, jnp.asarray(kernel)) for layer, kernel in pairs))
 
 

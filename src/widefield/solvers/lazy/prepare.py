@@ -83,7 +83,7 @@ def _take(side: Side, index: np.ndarray) -> Side:
 
 
 def _average_tables(
-    network: Network, rule: Rule, points: tuple[Points, Points], tolerance: float
+    network: Network, rule: Rule, points: tuple[Points, Points], accuracy: float
 ) -> list[tuple[PairTable | None, PairTable | None]]:
     """Tables of Φ and Φ̇ per layer, where there is no closed form."""
     activation = network.activation
@@ -95,8 +95,8 @@ def _average_tables(
             continue
         pivots = np.concatenate([p.pivot[index].ravel() for p in points])
         low, high = rounded_range(float(pivots.min()), float(pivots.max()))
-        phi = None if rule.gated else build_table(activation.phi, low, high, tolerance, name)[0]
-        found.append((phi, build_table(activation.phi_dot, low, high, tolerance, name)[0]))
+        phi = None if rule.gated else build_table(activation.phi, low, high, accuracy, name)[0]
+        found.append((phi, build_table(activation.phi_dot, low, high, accuracy, name)[0]))
     return found
 
 
@@ -132,13 +132,13 @@ def check_static_feedback(rule: Rule, depth: int) -> None:
 
 def prepare(
     x: object, network: Network, rule: Rule, x2: object | None, outputs: frozenset[str],
-    error: object = None, target: object = None, tolerance: float = 1e-8,
+    error: object = None, target: object = None, accuracy: float = 1e-8,
 ) -> Prepared:  # fmt: skip
     """Check the arguments and do all the work that does not grow with the number of pairs."""
     require(isinstance(network, Network), "network", type(network).__name__, "a widefield.MLP or widefield.CNN")
     check_rule(rule, network.depth)
     check_static_feedback(rule, network.depth)
-    require_number("tolerance", tolerance, "a number above 0", above=0)
+    require_number("accuracy", accuracy, "a number above 0", above=0)
     left = check_points("x", x, network)
     right = left if x2 is None else check_points("x2", x2, network)
     require(left.shape[1:] == right.shape[1:], "x2", f"of shape {right.shape}", f"points of shape {left.shape[1:]}")
@@ -147,11 +147,11 @@ def prepare(
     require(wiring.feed_forward, "network", network, "a feed-forward network in the lazy limit")
     columns = [_per_column(n, v, right, layout) for n, v in (("error", error), ("target", target))]
     rows = layout.rows(network.blocks(left)[0]), layout.rows(network.blocks(right)[0])
-    first = describe_points(rows[0], network, rule, wiring, tolerance)
-    second = first if x2 is None else describe_points(rows[1], network, rule, wiring, tolerance)
-    definitions = prepare_definitions(network, rule, wiring, first, second, columns[0], columns[1], tolerance)
+    first = describe_points(rows[0], network, rule, wiring, accuracy)
+    second = first if x2 is None else describe_points(rows[1], network, rule, wiring, accuracy)
+    definitions = prepare_definitions(network, rule, wiring, first, second, columns[0], columns[1], accuracy)
     tables, bases = [], ([], [])
-    for index, (phi, phi_dot) in enumerate(_average_tables(network, rule, (first, second), tolerance)):
+    for index, (phi, phi_dot) in enumerate(_average_tables(network, rule, (first, second), accuracy)):
         definition, combinations = definitions[index] or (None, None)
         kinds = phi, phi_dot, definition
         tables.append(Tables(*(None if table is None else jnp.asarray(table.coefficients) for table in kinds)))

@@ -27,7 +27,7 @@ def solve_lazy(
     *,
     record: Sequence[str] | None = None,
     every: int = 1,
-    tolerance: float = 1e-8,
+    accuracy: float = 1e-8,
     progress: bool | Progress | None = False,
 ) -> Result:
     """Train with static kernels, in the training's own steps; the richness of the problem plays no part.
@@ -36,18 +36,18 @@ def solve_lazy(
         record: kernels to store, from entk, phi, g, g_tilde, g_tilde_tilde; default all (with several outputs phi).
             They do not depend on time and are stored at every recorded time all the same, as by other solvers.
         every: record every k-th step.
-        tolerance: largest relative error of a Gaussian average.
+        accuracy: largest relative error of a Gaussian average.
     """
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
     require_integer("every", every, 1)
     check_static(problem)
     wanted = _wanted(problem, record)
     training, data = problem.training, problem.data
-    f = follow_steps(make_drive(problem, tolerance, progress), len(data.all_x), training, 0.0, training.steps)
+    f = follow_steps(make_drive(problem, accuracy, progress), len(data.all_x), training, 0.0, training.steps)
     steps = np.arange(0, training.steps + 1, every)
     exact = {name: value[0] for name, value in derive(problem, {"f": f[None, steps]}).items()}
     if wanted:
-        static = _static(problem, wanted, tolerance)
+        static = _static(problem, wanted, accuracy)
         exact |= {name: np.broadcast_to(value, (len(steps), *np.shape(value))) for name, value in static.items()}
     return make_result(problem, "lazy", exact=exact, steps=steps, info={"steps": training.steps})
 
@@ -79,12 +79,12 @@ def _has_g_tilde_tilde(problem: Problem) -> bool:
     return not problem.wiring.layout.grid
 
 
-def _static(problem: Problem, wanted: tuple[str, ...], tolerance: float) -> dict[str, np.ndarray]:
+def _static(problem: Problem, wanted: tuple[str, ...], accuracy: float) -> dict[str, np.ndarray]:
     """Kernels of the training points with output axes, and what follows from them."""
     data, points = problem.data, problem.data.points
     outputs = {"g_tilde_tilde": ("phi_dot", "g", "g_tilde")}
     asked = {need for name in wanted for need in outputs.get(name, (name,))}
-    raw = problem_kernels(problem, tuple(sorted(asked)), tolerance, False)
+    raw = problem_kernels(problem, tuple(sorted(asked)), accuracy, False)
     kernels = {name: value[..., :points, :] if name == "entk" else value[:, :points] for name, value in raw.items()}
     kernels = {name: _over_positions(problem, name, value) for name, value in kernels.items()}
     if "g_tilde_tilde" in wanted:

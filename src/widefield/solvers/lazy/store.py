@@ -86,7 +86,7 @@ def _resume(path: Path, prepared: Prepared, settings: str) -> KernelStore:
         raise ResultFileError(f"store {path} exists and holds no widefield kernels; choose another path or remove it")
     if attributes["settings"] != settings:
         raise ResultFileError(
-            f"store {path} holds kernels of other points, another network, rule, outputs or tolerance; "
+            f"store {path} holds kernels of other points, another network, rule, outputs or accuracy; "
             "choose another path"
         )
     tile = int(attributes["tile"])

@@ -121,17 +121,17 @@ def series(
 
 
 @lru_cache(maxsize=64)
-def build_table(function: Function, low: float, high: float, tolerance: float, name: str) -> tuple[PairTable, float]:
+def build_table(function: Function, low: float, high: float, accuracy: float, name: str) -> tuple[PairTable, float]:
     """Table of ⟨f(h)f(h')⟩ for standard deviations in [low, high], and its estimated relative error."""
     ends, f = np.unique([low, high]), elementwise(function)
     resolution, error = choose_resolution(f, f, ends, ends)
-    check_error(error, tolerance, name)
+    check_error(error, accuracy, name)
 
     def values_at(theta: np.ndarray, sigma: np.ndarray) -> np.ndarray:
         return pair_products(f, f, theta, sigma, sigma, resolution)
 
     coefficients, tail = series(values_at, low, high, right_too=True)
-    check_error(error + tail, tolerance, name)
+    check_error(error + tail, accuracy, name)
     coefficients = (coefficients + np.swapaxes(coefficients, 1, 2)) / 2
     # Few combinations of the radial terms matter; fewer terms make tiles cheaper.
     unfolded = np.moveaxis(coefficients, 1, 0).reshape(coefficients.shape[1], -1)
@@ -149,9 +149,9 @@ def rounded_range(low: float, high: float) -> tuple[float, float]:
     return float(np.floor(low / step) * step), float(np.ceil(high / step) * step)
 
 
-def check_error(error: float, tolerance: float, name: str) -> None:
-    if not error <= tolerance:
+def check_error(error: float, accuracy: float, name: str) -> None:
+    if not error <= accuracy:
         raise NotConvergedError(
-            f"Gaussian averages of {name} have an estimated relative error of {error:.1e}, above the tolerance of "
-            f"{tolerance:.1e}; use an activation that is smooth but for a kink at 0, or a larger tolerance="
+            f"Gaussian averages of {name} have an estimated relative error of {error:.1e}, above the accuracy of "
+            f"{accuracy:.1e}; use an activation that is smooth but for a kink at 0, or a larger accuracy="
         )

@@ -1,0 +1,121 @@
+"""From the accuracy that is asked for to particles, replicates and tolerance, mended on the way where need be."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...engine.run import Outcome
+from ...errors import AccuracyWarning, NotConvergedError, TooFewSamplesError
+from ...problem.activations import LINEAR
+from ...problem.problem import Problem
+from .replicates import Replicates
+
+FIRST_REPLICATES = 4  # a standard error from fewer is hardly one
+MOST_REPLICATES = 24  # beyond, more particles cost less: they also lower the O(1/S) bias
+MOST_SAMPLES = 2**18
+# A direction below the square root of the rounding error is noise.
+LOWEST_TOLERANCE = {"float64": 1e-7, "float32": 2e-3}
+HIGHEST_TOLERANCE = 0.5
+# The bias of kernels is about half the square of the tolerance (benchmarks/tolerance.py): with 0.5·√accuracy it is an
+# eighth of the accuracy. With many points a part of a question is shared by few of them, and less is lost.
+TOLERANCE = 0.5
+MANY_ROWS = 100
+JUDGED = ("f", "phi", "entk", "g")  # what the accuracy is about; others may vanish, and have no relative error
+
+
+def default_tolerance(problem: Problem, accuracy: float, precision: str) -> float:
+    """Relative size of the part of a question that may stay unasked; linear networks are solved to rounding."""
+    if problem.network.activation == LINEAR:
+        return LOWEST_TOLERANCE["float64"]
+    rows = len(problem.data.all_x) * problem.wiring.layout.positions
+    share = min(1.0, max(TOLERANCE, rows / MANY_ROWS))
+    return min(max(share * math.sqrt(accuracy), LOWEST_TOLERANCE[precision]), HIGHEST_TOLERANCE)
+
+
+def first_samples(problem: Problem) -> int:
+    """Particles to begin with: well above the directions that so many rows may have."""
+    rows = len(problem.data.all_x) * problem.wiring.layout.positions
+    return int(np.clip(2 ** math.ceil(math.log2(8 * rows)), 1024, 4096))
+
+
+def relative_error(arrays: dict[str, np.ndarray]) -> float:
+    """Largest root-mean-square standard error of f and of the kernels over time, relative to their size."""
+    errors = [0.0]
+    for name in JUDGED:
+        if name in arrays:
+            value = arrays[name].astype(np.float64)
+            spread = value.std(0, ddof=1) / np.sqrt(len(value))
+            size = np.sqrt(np.mean(value.mean(0) ** 2))
+            errors.append(float(np.sqrt(np.mean(spread**2)) / size) if size > 0 else 0.0)
+    return max(errors)
+
+
+@dataclass
+class Aim:
+    """How replicates are run until they are accurate; `notes` say what was changed on the way."""
+
+    replicates: Replicates
+    samples: int
+    tolerance: float
+    notes: list[str] = field(default_factory=list)
+
+    def fixed(self, seeds: int) -> Outcome:
+        """So many replicates with so many particles; the tolerance is raised where directions would not fit."""
+        while True:
+            try:
+                return self.replicates.run(self.samples, range(seeds), self.tolerance)
+            except TooFewSamplesError as error:
+                if self.tolerance >= HIGHEST_TOLERANCE:
+                    raise
+                raised = min(1.5 * max(self.tolerance, 0.02), HIGHEST_TOLERANCE)
+                self._note(
+                    f"{error.directions} directions are too many for {self.samples} particles; went on with tolerance "
+                    f"{raised:.2g}, not {self.tolerance:.2g} (samples={_next(4 * error.directions)} would keep it)"
+                )
+                self.tolerance = raised
+
+    def accurate(self, accuracy: float) -> Outcome:
+        """As many replicates, and if need be particles, as the relative standard error asks for."""
+        while True:
+            outcome = self._first()
+            for _ in range(3):
+                error = relative_error(outcome.arrays)
+                if error <= accuracy:
+                    return outcome
+                done = outcome.info["seeds"]
+                wanted = math.ceil(1.15 * done * (error / accuracy) ** 2)
+                if wanted > MOST_REPLICATES:
+                    break
+                more = range(done, max(wanted, done + 1))
+                outcome = outcome + self.replicates.run(self.samples, more, self.tolerance, outcome.room)
+            # The error falls as S^(−1/2) at worst.
+            factor = max(2.0, min(wanted / 8, 16.0))
+            if self.samples * factor > MOST_SAMPLES:
+                raise NotConvergedError(
+                    f"the relative error is {error:.2g} with {outcome.info['seeds']} replicates of {self.samples} "
+                    f"samples, above {accuracy:g}; raise accuracy, or fix samples and seeds"
+                )
+            self.samples = _next(self.samples * factor)
+
+    def _first(self) -> Outcome:
+        while True:
+            try:
+                return self.replicates.run(self.samples, range(FIRST_REPLICATES), self.tolerance)
+            except TooFewSamplesError as error:
+                if self.samples >= MOST_SAMPLES:
+                    raise
+                self.samples = _next(max(4 * error.directions, 2 * self.samples))
+                self._note(f"{error.directions} directions or more; took {self.samples} particles", warn=False)
+
+    def _note(self, text: str, warn: bool = True) -> None:
+        self.notes.append(text)
+        if warn:
+            warnings.warn(text, AccuracyWarning, stacklevel=8)
+
+
+def _next(number: float) -> int:
+    return 2 ** math.ceil(math.log2(number))

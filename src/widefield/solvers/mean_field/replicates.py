@@ -1,0 +1,56 @@
+"""Independent replicates of a problem at infinite width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from ...engine.interpretation import Interpretation, Room, reserved_rows
+from ...engine.prepare import prepare
+from ...engine.run import Outcome, Recording, Report, Run
+from ...engine.state import State
+from ...engine.two_time import two_time as two_time_objects
+from ...numerics.sobol import MOST_DIRECTIONS, quasi_normals
+from ...problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Everything that replicates of one problem share; `shift` tells apart the runs of one seed that must differ."""
+
+    problem: Problem
+    recording: Recording
+    precision: str
+    seed: int
+    report: Report
+
+    def run(self, samples: int, numbers: range, tolerance: float, room: Room | None = None, shift: int = 0) -> Outcome:
+        """Replicates of these numbers with `samples` particles; a replicate depends on its own number only."""
+        spec, inputs = prepare(self.problem, self.recording, self.precision, tolerance)
+        keys = [_key(self.seed, shift, number) for number in numbers]
+        most = max(reserved_rows(spec, layer) for layer in range(spec.populations))
+        directions = min(inputs.x.shape[-1] + 4 * inputs.x.shape[1] + most, MOST_DIRECTIONS)
+        quasi = quasi_normals(
+            2 * self.seed + shift, numbers, spec.populations, directions, samples, self.precision,
+            joint=spec.wiring.crosses,
+        )  # fmt: skip
+        kind = Interpretation("mean_field", samples, dtype=self.precision)
+        steps = self.problem.training.steps
+        run = Run(spec, inputs, kind, self.recording, steps, keys, quasi, self.report, self._finish)
+        outcome = run.to_the_end(room)
+        info = {"samples": samples} | {name: value for name, value in outcome.info.items() if name != "width"}
+        return Outcome(outcome.arrays, info, outcome.room)
+
+    def _finish(self, state: State, records: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        fields = records.pop("fields", None)
+        if fields is None:
+            return records
+        responses = self.recording.fields_every == 1
+        return records | two_time_objects(self.problem.layer_rules, state, fields, responses)
+
+
+def _key(*numbers: int) -> jax.Array:
+    """A random key made by NumPy, which compiles nothing."""
+    return jax.random.wrap_key_data(np.random.SeedSequence(numbers).generate_state(2, np.uint32), impl="threefry2x32")
