@@ -14,16 +14,16 @@ from typer.testing import CliRunner
 import widefield as wf
 from widefield import results
 from widefield.cli.app import app
-from widefield.errors import InputError
-from widefield.progress import make_progress
+from widefield.errors import IncompleteError
 from widefield.reproduce import FIGURES, reproduce
-from widefield.reproduce.cache import Cache, chains, code_fingerprint, make_all
 from widefield.reproduce.claims import SIGNIFICANT, all_claims, evaluate
 from widefield.reproduce.fig1 import gaussian_distance
 from widefield.reproduce.fig7 import jackknife_covariance
 from widefield.reproduce.measures import distance, power_law, squared_error
-from widefield.reproduce.study import SIZES, plan
+from widefield.reproduce.run import complete
+from widefield.reproduce.study import SIZES
 from widefield.results.result import make_result
+from widefield.sweeps import Failure, by_compilation
 
 # Compilation is what these runs cost. All figures together take a minute, so the longer ones run with the slow tests.
 FAST = ("fig4", "fig5")
@@ -174,8 +174,9 @@ def test_every_figure_has_claims_and_all_sizes():
     for study in FIGURES.values():
         assert set(study.sizes) == set(SIZES)
         for size in SIZES:
-            names = study.calls(study.sizes[size])
-            assert sorted(name for chain in chains(names) for name in chain) == sorted(names)
+            names = study.cells(study.sizes[size])
+            assert sorted(by_compilation(names)) == sorted(names)
+            assert len({cell.name for cell in names.values()}) == len(names)
 
 
 class _Page(HTMLParser):
@@ -240,75 +241,23 @@ def test_page_in_a_browser(fast, tmp_path):
     assert "CONSOLE" not in shown.stderr
 
 
-CALLED: list[int] = []
-
-
-def _count(problem, *, progress, value, fail=False):
-    CALLED.append(value)
-    progress.update(1, 1)
-    if fail:
-        raise InputError("stop here")
-    return make_result(problem, "test", {"loss": np.full((2, 4), float(value))}, steps=np.arange(4))
-
-
-def test_interrupted_run_goes_on_where_it_stopped(problem, tmp_path):
-    cache = Cache(tmp_path / "cache")
-    good = {str(value): plan(_count, problem, value=value) for value in range(3)}
-    bad = {"last": plan(_count, problem, value=9, fail=True)}
-    with make_progress(False) as bar:
-        make_all({"0": good["0"]}, cache, bar)
-        with pytest.raises(InputError):
-            make_all({"0": good["0"], **bad}, cache, bar)
-        CALLED.clear()
-        made = make_all(good, cache, bar)
-        assert sorted(CALLED) == [1, 2]
-        assert [float(made[name]["loss"][0]) for name in good] == [0, 1, 2]
-        # A damaged file is made again, and nothing unfinished is left.
-        cache.path(good["1"]).write_bytes(b"nonsense")
-        CALLED.clear()
-        make_all(good, cache, bar)
-    assert CALLED == [1]
-    assert len(list((tmp_path / "cache").iterdir())) == 3
-
-
-def test_settings_decide_the_hash(problem, tmp_path):
-    cache = Cache(tmp_path)
-    rich = wf.Problem(problem.data, problem.network, problem.rule, 2 * problem.richness, problem.training)
-    one, same = (cache.path(plan(_count, problem, value=1)) for _ in range(2))
-    others = {cache.path(plan(_count, problem, value=2)), cache.path(plan(_count, rich, value=1))}
-    assert one == same
-    assert len(others | {one}) == 3
-
-
-def test_an_edited_engine_never_serves_old_runs(tmp_path):
-    """Every source file that may decide a number is part of the key; figures and the command line are not."""
-    package = tmp_path / "widefield"
-    shutil.copytree(Path(wf.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    key = code_fingerprint.__wrapped__  # as asked by a new process
-    before = key(package)
-    assert before == code_fingerprint(Path(wf.__file__).parent)
-    for place in ("reproduce/fig1.py", "cli/app.py"):
-        (package / place).write_text("changed = True")
-        assert key(package) == before
-    for place in (
-        "engine/program.py",
-        "solvers/mean_field.py",
-        "rules/gd.py",
-        "results/derived.py",
-        "problem/losses.py",
-    ):
-        text = (package / place).read_text(encoding="utf-8")
-        (package / place).write_text(text + "\n", encoding="utf-8")
-        assert key(package) != before
-        (package / place).write_text(text, encoding="utf-8")
-        assert key(package) == before
-    (package / "engine" / "new.py").write_text("")
-    assert key(package) != before
+def test_a_figure_needs_all_of_its_runs(problem, fake_result):
+    one = fake_result(problem)
+    assert complete({"a": one}) == {"a": one}
+    with pytest.raises(IncompleteError, match="1 of 2 runs failed: b: DivergenceError: at step 3"):
+        complete({"a": one, "b": Failure("DivergenceError: at step 3", lasting=True)})
 
 
 def test_figures_use_the_public_interface_only():
-    """`widefield` itself, and what `widefield.results` and the modules for errors, progress and files offer."""
-    allowed = {"widefield", "widefield.results", "widefield.errors", "widefield.progress", "widefield.atomic"}
+    """`widefield` itself, and what `widefield.results` and the modules for errors, progress, files and sweeps offer."""
+    allowed = {
+        "widefield",
+        "widefield.results",
+        "widefield.errors",
+        "widefield.progress",
+        "widefield.atomic",
+        "widefield.sweeps",
+    }
     for path in (Path(wf.__file__).parent / "reproduce").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):

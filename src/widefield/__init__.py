@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .simulation import simulate
     from .solvers import lazy
     from .solvers.methods import solve
+    from .sweeps.sweeping import sweep
 
     __version__: str
 
@@ -47,6 +48,7 @@ _PLACES = {
     "rules": "rules",
     "simulate": "simulation:simulate",
     "solve": "solvers.methods:solve",
+    "sweep": "sweeps.sweeping:sweep",
 }
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "rules",
     "simulate",
     "solve",
+    "sweep",
 ]
 
 

@@ -37,6 +37,14 @@ class MissingExtraError(WidefieldError, ImportError):
     """A part of the installation is missing that only some users need."""
 
 
+class ClusterError(WidefieldError, RuntimeError):
+    """A Dask cluster is gone, or its workers cannot do the work."""
+
+
+class IncompleteError(WidefieldError, RuntimeError):
+    """Some of the runs that are needed failed."""
+
+
 class ResultFileError(WidefieldError, OSError):
     """A result could not be read or written."""
 

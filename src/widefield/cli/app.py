@@ -15,6 +15,7 @@ from .lazy import lazy_app
 from .reproduce import reproduce
 from .simulate import simulate
 from .solve import solve
+from .sweep import sweep
 
 
 class GuardedGroup(TyperGroup):
@@ -72,6 +73,6 @@ def widefield(
     """
 
 
-for command in (demo, solve, simulate, compare, reproduce):
+for command in (demo, solve, simulate, sweep, compare, reproduce):
     app.command()(command)
 app.add_typer(lazy_app, name="lazy")

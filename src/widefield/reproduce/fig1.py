@@ -14,7 +14,7 @@ from scipy.special import ndtr
 import widefield as wf
 
 from .measures import measured, side_by_side, stack
-from .study import Call, Panel, Study, plan
+from .study import Cell, Panel, Study, plan
 from .style import LOSS, canvas, colours, curves, kernel, key, log_scale, title
 
 RULES = {"GD": wf.rules.GD(), "FA": wf.rules.FA(rho=0.0), "GLN": wf.rules.GLN(), "Hebb": wf.rules.Hebb()}
@@ -41,10 +41,10 @@ SIZES = {
 }
 
 
-def calls(size: Size) -> dict[str, Call]:
+def cells(size: Size) -> dict[str, Cell]:
     x = wf.datasets.random_gaussian(size.points, size.dimension).x
     y = np.repeat([-1.0, 1.0], size.points // 2)
-    out: dict[str, Call] = {}
+    out: dict[str, Cell] = {}
     for name, rule in RULES.items():
         problem = wf.Problem(
             data=wf.Dataset(x, y),
@@ -179,7 +179,7 @@ FIGURE = Study(
     "number of steps and the seeds are ours. (c) shows the mean of the diagonal of G̃. (d): curves are moved "
     "down by a factor of 10 per rule. FA has ρ = 0.",
     sizes=SIZES,
-    calls=calls,
+    cells=cells,
     gather=gather,
     draw=draw,
     panels=(

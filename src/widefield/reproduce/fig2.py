@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import widefield as wf
 
 from .measures import power_law, squared_error, stack
-from .study import Call, Panel, Study, plan
+from .study import Cell, Panel, Study, plan
 from .style import canvas, legend_below, log_scale, points, shades, title, width_axis
 
 RHOS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -56,7 +56,7 @@ def problem_of(size: Size, depth: int, rho: float) -> wf.Problem:
     )
 
 
-def calls(size: Size) -> dict[str, Call]:
+def cells(size: Size) -> dict[str, Cell]:
     return {
         f"{case_name(*case)}, N={width}": plan(
             wf.simulate,
@@ -197,7 +197,7 @@ FIGURE = Study(
     "D, and the numbers in the legends of (d)–(f) are fitted exponents of the squared error. The GLN kernel has "
     "the factor L+1 that Table 2 lacks, which the ratio hides.",
     sizes=SIZES,
-    calls=calls,
+    cells=cells,
     gather=gather,
     draw=draw,
     panels=(

@@ -13,7 +13,7 @@ import widefield as wf
 from widefield.results import Estimate
 
 from .measures import measured, power_law, side_by_side, squared_error, stack
-from .study import Call, Panel, Study, plan
+from .study import Cell, Panel, Study, plan
 from .style import LOSS, PANEL, curves, kernel, key, legend_below, log_scale, points, shades, title, width_axis
 
 # What the panels show of single networks and replicates.
@@ -56,7 +56,7 @@ SIZES = {
 }
 
 
-def calls(size: Size) -> dict[str, Call]:
+def cells(size: Size) -> dict[str, Cell]:
     x = wf.datasets.sphere(size.points, size.dimension).x
     y = np.repeat([-1.0, 1.0], size.points // 2)
 
@@ -70,7 +70,7 @@ def calls(size: Size) -> dict[str, Call]:
         )
 
     theory = {"samples": size.samples, "seeds": size.replicates}
-    out: dict[str, Call] = {"lazy theory": plan(wf.solve, problem_at(size.lazy), **theory)}
+    out: dict[str, Cell] = {"lazy theory": plan(wf.solve, problem_at(size.lazy), **theory)}
     for richness in size.richness:
         problem = problem_at(richness)
         out[f"γ₀={richness:g} theory"] = plan(wf.solve, problem, **theory)
@@ -169,7 +169,7 @@ FIGURE = Study(
     "dimension, step, number of steps and the richness values are ours. Widths above 1000 in (e) are "
     "conditioned networks. The sampling noise of the theory is taken off the error in (e).",
     sizes=SIZES,
-    calls=calls,
+    cells=cells,
     gather=gather,
     draw=draw,
     panels=(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import widefield as wf
 
 from .measures import measured, side_by_side, stack
-from .study import Call, Panel, Study, plan
+from .study import Cell, Panel, Study, plan
 from .style import LOSS, canvas, curves, key, log_scale, shades, title
 
 RECORDED = ("entk", "phi", "g_tilde")
@@ -37,10 +37,10 @@ SIZES = {
 }
 
 
-def calls(size: Size) -> dict[str, Call]:
+def cells(size: Size) -> dict[str, Cell]:
     x = wf.datasets.sphere(size.points, size.dimension).x
     y = np.repeat([-1.0, 1.0], size.points // 2)
-    out: dict[str, Call] = {}
+    out: dict[str, Cell] = {}
     for rho in size.rhos:
         problem = wf.Problem(
             data=wf.Dataset(x, y),
@@ -106,7 +106,7 @@ FIGURE = Study(
     "Richness, width, points, dimension, step and number of steps are ours. Theory: the closed algebra of App. "
     "E, no sampling.",
     sizes=SIZES,
-    calls=calls,
+    cells=cells,
     gather=gather,
     draw=draw,
     panels=(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import widefield as wf
 
 from .measures import measured, power_law, side_by_side, stack
-from .study import Call, Panel, Study, plan
+from .study import Cell, Panel, Study, plan
 from .style import LOSS, canvas, colours, curves, key, log_scale, points, title
 
 RULES = {"GD": wf.rules.GD(), "FA ρ=0": wf.rules.FA(rho=0.0), "FA ρ=1": wf.rules.FA(rho=1.0), "Hebb": wf.rules.Hebb()}
@@ -43,10 +43,10 @@ SIZES = {
 }
 
 
-def calls(size: Size) -> dict[str, Call]:
-    out: dict[str, Call] = {}
+def cells(size: Size) -> dict[str, Cell]:
+    out: dict[str, Cell] = {}
 
-    def networks(rule: wf.rules.Rule, richness: float, dt: float) -> Call:
+    def networks(rule: wf.rules.Rule, richness: float, dt: float) -> Cell:
         problem = wf.Problem(
             data=wf.Dataset(x=2 * np.eye(4), y=Y),  # |x|² = D: K^x is the identity
             network=wf.MLP(depth=1, activation="linear"),
@@ -170,7 +170,7 @@ FIGURE = Study(
     "main text lacks the 2. (a): losses below 1e-4 are left out: there errors of order 1/N across y, which decay more "
     "slowly, add to those of the theory. (b): tr H of GD and FA is H_y + P − 1.",
     sizes=SIZES,
-    calls=calls,
+    cells=cells,
     gather=gather,
     draw=draw,
     panels=(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import widefield as wf
 
 from .measures import side_by_side, stack
-from .study import Call, Panel, Study, plan
+from .study import Cell, Panel, Study, plan
 from .style import TIME, canvas, kernel, key, line, shades, theory_line, title
 
 
@@ -38,10 +38,10 @@ SIZES = {
 }
 
 
-def calls(size: Size) -> dict[str, Call]:
+def cells(size: Size) -> dict[str, Cell]:
     x = wf.datasets.sphere(size.points, size.dimension).x
     y = np.repeat([-1.0, 1.0], size.points // 2)
-    out: dict[str, Call] = {}
+    out: dict[str, Cell] = {}
     for rho in size.rhos:
         problem = wf.Problem(
             data=wf.Dataset(x, y),
@@ -113,7 +113,7 @@ FIGURE = Study(
     chosen="Depth 3 is L = 2 hidden layers, as depth 4 is L = 3 elsewhere in the paper. Data, step and number of steps "
     'are ours. Dashed: one pass in time with `mean_field`; dotted: Algorithm 1, `method="fixed_point"`.',
     sizes=SIZES,
-    calls=calls,
+    cells=cells,
     gather=gather,
     draw=draw,
     panels=(

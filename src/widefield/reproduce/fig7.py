@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import widefield as wf
 
 from .measures import power_law
-from .study import Call, Panel, Study, plan
+from .study import Cell, Panel, Study, plan
 from .style import canvas, kernel, legend_below, log_scale, points, shades, title, width_axis
 
 KERNELS = ("phi", "g")
@@ -38,7 +38,7 @@ def network(size: Size) -> wf.MLP:
     return wf.MLP(depth=size.depth, activation="relu")
 
 
-def calls(size: Size) -> dict[str, Call]:
+def cells(size: Size) -> dict[str, Cell]:
     problem = wf.Problem(
         data=wf.Dataset(x=np.ones((1, 4)), y=np.ones(1)),  # one point, K^x = 1
         network=network(size),
@@ -51,7 +51,7 @@ def calls(size: Size) -> dict[str, Call]:
         # Networks without N×N arrays have the same law, and are faster where they are wide.
         return {"record": KERNELS, "neurons": 1, "engine": "dense" if width <= 512 else "conditioned"}
 
-    def networks(width: int, count: int, seed: int) -> Call:
+    def networks(width: int, count: int, seed: int) -> Cell:
         return plan(wf.simulate, problem, width=width, seeds=count, seed=seed, **options(width))
 
     out = {"covariance": networks(size.width, size.networks, 1000)}
@@ -126,7 +126,7 @@ FIGURE = Study(
     "error is of order 5L/(2N), 1% at N = 2500 and 25% at N = 100, which (c) and (d) show. Numbers in the "
     "legends are fitted exponents.",
     sizes=SIZES,
-    calls=calls,
+    cells=cells,
     gather=gather,
     draw=draw,
     panels=(

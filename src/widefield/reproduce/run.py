@@ -11,11 +11,11 @@ import xarray as xr
 
 import widefield as wf
 from widefield.atomic import check_writable
-from widefield.errors import ResultFileError, require
+from widefield.errors import IncompleteError, ResultFileError, require
 from widefield.progress import Progress, make_progress
 from widefield.results import read_groups, save_picture, write_groups
+from widefield.sweeps import Cell, Failure, Folder, Outcome, run_cells
 
-from .cache import Cache, make_all
 from .claims import Claim, Verdict, evaluate
 from .fig1 import FIGURE as FIG1
 from .fig2 import FIGURE as FIG2
@@ -25,7 +25,7 @@ from .fig5 import FIGURE as FIG5
 from .fig6 import FIGURE as FIG6
 from .fig7 import FIGURE as FIG7
 from .page import write_page
-from .study import SIZES, Call, Study
+from .study import SIZES, Study
 from .style import look
 
 FIGURES: dict[str, Study] = {study.name: study for study in (FIG1, FIG2, FIG3, FIG4, FIG5, FIG6, FIG7)}
@@ -54,12 +54,14 @@ def reproduce(
     folder = Path(folder)
     _make(folder)
     wanted = [study for name, study in FIGURES.items() if name in figures or not figures]
-    calls: dict[str, Call] = {}
+    cells: dict[str, Cell] = {}
     for study in wanted:
-        named = study.calls(study.sizes[size])
-        calls |= {f"{study.name}: {name}": call for name, call in named.items()}
+        named = study.cells(study.sizes[size])
+        cells |= {f"{study.name}: {name}": cell for name, cell in named.items()}
+    store = Folder(folder / "cache")
+    store.prepare()
     with make_progress(progress) as bar:
-        runs = make_all(calls, Cache(folder / "cache"), bar)
+        runs = complete(run_cells(cells, store, bar))
         for study in wanted:
             start = f"{study.name}: "
             own = {name.removeprefix(start): run for name, run in runs.items() if name.startswith(start)}
@@ -69,6 +71,14 @@ def reproduce(
     page = folder / "index.html"
     write_page(page, {name: FIGURES[name] for name in data}, data, claims, size)
     return Reproduction(page, data, claims)
+
+
+def complete(outcomes: dict[str, Outcome]) -> dict[str, wf.Result]:
+    """The results; a figure needs all of its runs."""
+    failed = [f"{name}: {made.message}" for name, made in outcomes.items() if isinstance(made, Failure)]
+    if failed:
+        raise IncompleteError(f"{len(failed)} of {len(outcomes)} runs failed: {'; '.join(failed)}")
+    return {name: made for name, made in outcomes.items() if isinstance(made, wf.Result)}
 
 
 def _finish(study: Study, size: str, runs: dict[str, wf.Result], folder: Path) -> None:

@@ -10,23 +10,15 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import widefield as wf
+from widefield.sweeps import Cell
 
 # Sizes by name: `tiny` is for tests, `quick` for a look, `full` as in the paper.
 SIZES = ("tiny", "quick", "full")
 
 
-@dataclass(frozen=True)
-class Call:
-    """One run: `function` is `wf.solve`, `wf.simulate` or anything with (problem, *, progress, **options)."""
-
-    function: Callable[..., wf.Result]
-    problem: wf.Problem
-    options: Mapping[str, Any]
-
-
-def plan(function: Callable[..., wf.Result], problem: wf.Problem, **options: Any) -> Call:
-    """A run to be made later, or to be read from the cache: `plan(wf.solve, problem, samples=4096)`."""
-    return Call(function, problem, options)
+def plan(run: Callable[..., wf.Result], problem: wf.Problem, **options: Any) -> Cell:
+    """A run to be made later, or to be read if it is there: `plan(wf.solve, problem, samples=4096)`."""
+    return Cell(run, problem, options)
 
 
 class Panel(NamedTuple):
@@ -44,7 +36,7 @@ class Study:
     Attributes:
         chosen: what the paper does not say, and what was taken here.
         sizes: settings by the name of a size; each is a dataclass.
-        calls: settings to named runs.
+        cells: settings to named runs.
         gather: settings and the runs' results to the data behind the figure.
     """
 
@@ -52,7 +44,7 @@ class Study:
     title: str
     chosen: str
     sizes: Mapping[str, Any]
-    calls: Callable[[Any], dict[str, Call]]
+    cells: Callable[[Any], dict[str, Cell]]
     gather: Callable[[Any, dict[str, wf.Result]], xr.Dataset]
     draw: Callable[[xr.Dataset], Figure]
     panels: tuple[Panel, ...]
