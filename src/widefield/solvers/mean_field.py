@@ -30,7 +30,7 @@ DEFAULT_SEEDS = 4
 # Features move by O(γ₀) and f = ⟨wφ⟩/γ₀ feels that in full, hence the γ₀.
 TOLERANCE = 0.2
 MOST_RELATIVE = 0.01  # what a dropped direction may cost of f
-# Smaller ones are noise: the square root of the rounding error, with a margin (design §3.4).
+# Smaller ones are noise: the square root of the rounding error, with a margin (docs/theory.md).
 LOWEST_TOLERANCE = {"float64": 1e-7, "float32": 2e-3}
 MOST_SAMPLES = 2**18
 
