@@ -61,9 +61,8 @@ def imports_of(path: Path) -> list[Import]:
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = (*base, *(node.module.split(".") if node.module else ()))
             # `from . import name` may name modules of a package.
-            targets = (
-                [(*module, alias.name) for alias in node.names] if not node.module or len(module) == 1 else [module]
-            )
+            names = [(*module, alias.name) for alias in node.names]
+            targets = names if not node.module or len(module) == 1 else [module]
             found.extend(Import(node.lineno, ".".join(t[1:]), deferred) for t in targets if t[0] == "widefield")
         elif isinstance(node, ast.Import):
             names = [alias.name.split(".") for alias in node.names]
