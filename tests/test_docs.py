@@ -16,10 +16,10 @@ DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^([ ]*)```python[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 # Each of these takes more than a few seconds, most of it to compile.
 SLOW = {
-    "README.md", "docs/tutorials/first_steps.md", "docs/tutorials/your_own_data.md",
-    "docs/tutorials/theory_and_networks.md", "docs/tutorials/lazy_to_rich.md", "docs/tutorials/classes_and_images.md", "docs/tutorials/convergence.md",
-    "docs/your_own_rule.md", "docs/fixed_point.md", "docs/fluctuations.md", "docs/lazy.md",
-}  # fmt: skip
+    "README.md",
+    *(f"docs/{name}.md" for name in ("your_own_rule", "fixed_point", "fluctuations", "lazy")),
+    *(f"docs/tutorials/{page.name}" for page in (DOCS / "tutorials").glob("*.md")),
+}
 
 
 def blocks_of(page: Path) -> list[str]:
