@@ -12,6 +12,7 @@ EXTRAS = {
     "plot": {"matplotlib": "matplotlib"},
     "digits": {"sklearn": "scikit-learn"},
     "zarr": {"zarr": "zarr"},
+    "explore": {"panel": "panel", "bokeh": "bokeh"},
 }
 
 
