@@ -182,7 +182,7 @@ class Explorer:
 def make_page() -> Any:
     """The page of one browser tab; it starts to solve at once."""
     explorer = Explorer()
-    template = pn.template.BootstrapTemplate(title="widefield", sidebar_width=320)
+    template: Any = pn.template.BootstrapTemplate(title="widefield", sidebar_width=320)
     template.config.raw_css.append(NARROW)
     template.sidebar.extend(
         [*explorer.widgets.values(), explorer.rule_b, explorer.width, explorer.train, explorer.cancel,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from bokeh.models import ColorBar, ColumnDataSource, LinearColorMapper
 from bokeh.palettes import RdBu11
@@ -23,7 +25,7 @@ LABELS = {"A": "rule A", "B": "rule B", "networks": "networks"}
 BINS = 40
 
 
-def curve_data(result: Result | None, name: str, layer: int) -> dict[str, np.ndarray]:
+def curve_data(result: Result | None, name: str, layer: int) -> dict[str, Any]:
     """A variable over time with a band of two standard errors."""
     if result is None or name not in result:
         return {key: np.zeros(0) for key in ("time", "value", "low", "high")}
@@ -32,7 +34,7 @@ def curve_data(result: Result | None, name: str, layer: int) -> dict[str, np.nda
     return {"time": result["time"].values, "value": value, "low": value - 2 * error, "high": value + 2 * error}
 
 
-def density_data(result: Result | None, layer: int) -> dict[str, np.ndarray]:
+def density_data(result: Result | None, layer: int) -> dict[str, Any]:
     """Density of the layer's preactivations at the end of training, over neurons and points."""
     if result is None or "h_final" not in result:
         return {"h": np.zeros(0), "density": np.zeros(0)}
@@ -102,7 +104,7 @@ class Kernel:
         self.figure.title.text = title
 
 
-def _plot(title: str, label: str, scale: str = "linear", grid: bool = True):
+def _plot(title: str, label: str, scale: Any = "linear", grid: bool = True) -> Any:
     made = figure(
         title=title, x_axis_label=label, y_axis_type=scale, width=350, height=260,
         tools="pan,wheel_zoom,box_zoom,reset,save", toolbar_location="right",

@@ -42,7 +42,7 @@ def start(port: int = 0, threaded: bool = True) -> Explorer:
     token = secrets.token_urlsafe(16)
     # Scripts and styles of the libraries are no secret; every other address needs the token.
     others = rf"/(?!{re.escape(token)}(/|$)|static/).*"
-    server = pn.serve(
+    server: Any = pn.serve(
         {token: make_page}, address=ADDRESS, port=port, websocket_origin=f"{ADDRESS}:{port}", show=False,
         start=threaded, threaded=threaded, extra_patterns=[(others, Forbidden)], verbose=False, title="widefield",
     )  # fmt: skip

@@ -34,19 +34,22 @@ def _floats_or_none(argument: str, value: ArrayLike | None) -> np.ndarray | None
     return None if value is None else _floats(argument, value)
 
 
-def _targets(argument: str, value: ArrayLike | None) -> np.ndarray | None:
-    """As `_floats_or_none`, but a list of whole numbers is asked back: they may be names of classes."""
-    if value is not None:
-        try:
-            given = np.asarray(value)
-        except ValueError:  # rows of different lengths, which `_floats` says better
-            given = np.zeros(0)
-        if given.ndim == 1 and given.dtype.kind in "iub" and not np.all(np.abs(given.astype(np.int64)) == 1):
-            raise InputError(
-                f"{argument} is whole numbers, which may be names of classes; allowed: one-hot "
-                f"rows, np.eye(C)[{argument}] (−1.0 and 1.0 for two classes), or, if they are numbers, floats"
-            )
-    return _floats_or_none(argument, value)
+def _targets(argument: str, value: ArrayLike) -> np.ndarray:
+    """As `_floats`, but a list of whole numbers is asked back: they may be names of classes."""
+    try:
+        given = np.asarray(value)
+    except ValueError:  # rows of different lengths, which `_floats` says better
+        given = np.zeros(0)
+    if given.ndim == 1 and given.dtype.kind in "iub" and not np.all(np.abs(given.astype(np.int64)) == 1):
+        raise InputError(
+            f"{argument} is whole numbers, which may be names of classes; allowed: one-hot "
+            f"rows, np.eye(C)[{argument}] (−1.0 and 1.0 for two classes), or, if they are numbers, floats"
+        )
+    return _floats(argument, value)
+
+
+def _targets_or_none(argument: str, value: ArrayLike | None) -> np.ndarray | None:
+    return None if value is None else _targets(argument, value)
 
 
 @frozen(eq=False)
@@ -68,7 +71,7 @@ class Dataset:
     x: np.ndarray = checked(converter=partial(_floats, "x"))
     y: np.ndarray = checked(converter=partial(_targets, "y"))
     x_test: np.ndarray | None = checked(converter=partial(_floats_or_none, "x_test"), default=None)
-    y_test: np.ndarray | None = checked(converter=partial(_targets, "y_test"), default=None)
+    y_test: np.ndarray | None = checked(converter=partial(_targets_or_none, "y_test"), default=None)
 
     def __post_init__(self) -> None:
         convert_fields(self)
