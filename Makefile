@@ -9,7 +9,7 @@ OLDEST := $(VENV)-oldest
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow oldest lint bench clean
+.PHONY: help demo test slow oldest lint bench docs dist clean
 
 help:
 	@echo "make demo    theory against networks for five learning rules, pictures in demo/"
@@ -18,6 +18,8 @@ help:
 	@echo "make oldest  the tests with the oldest Python and the oldest packages that pyproject.toml allows, in $(OLDEST)"
 	@echo "make lint    style and types only"
 	@echo "make bench   the benchmarks, one after another"
+	@echo "make docs    the documentation site in site/, its tutorials run on the way"
+	@echo "make dist    wheel and source archive in dist/, tried in a clean environment"
 	@echo "make clean   remove what these commands made, except $(VENV) and $(OLDEST)"
 
 $(INSTALLED): pyproject.toml
@@ -53,6 +55,17 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
+docs: $(VENV)/.docs
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "written to site/index.html"
+
+$(VENV)/.docs: $(INSTALLED)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+dist: $(INSTALLED)
+	@.ci/dist "$(BIN)/python"
+
 clean:
-	rm -rf demo dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf demo dist site .pytest_cache .ruff_cache .hypothesis
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""Linear networks written from design §1 with nothing of the package but the rule: plain, and of infinite width."""
+"""Linear networks written from docs/theory.md, nothing of the package but the rule: plain, and of infinite width."""
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class Infinite:
 
 
 def train(problem, weights):
-    """One network, written from design §1 with nothing of the package but the rule; `weights` says what W(0) is."""
+    """One network, from docs/theory.md with nothing of the package but the rule; `weights` says what W(0) is."""
     data, depth, gamma, training = problem.data, problem.network.depth, problem.richness, problem.training
     x, y, points, outputs, dt = (
         data.all_x / np.sqrt(data.x.shape[1]),

@@ -23,7 +23,7 @@ def test_generators_give_what_was_asked_and_the_seed_fixes_it(name):
     assert data.y.shape == (5,)
     assert make(seed=3, **SMALL[name]) == data
     assert make(seed=4, **SMALL[name]) != data
-    assert set(GENERATORS) == {*SMALL, "npz"}
+    assert set(GENERATORS) == {*SMALL, "npz", "table"}
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -53,7 +53,7 @@ def make_problem(rule="gd", depth=2, activation="tanh", richness=1.5, steps=STEP
 
 
 def dense_network(problem: wf.Problem, rule: str, width: int, seed: int) -> dict[str, np.ndarray]:
-    """Plain NumPy training of one finite network (design §1); shares no code with the package."""
+    """Plain NumPy training of one finite network (docs/theory.md); shares no code with the package."""
     rng = np.random.default_rng(seed)
     depth, gamma, dt = problem.network.depth, problem.richness, problem.training.dt
     phi, phi_dot = ACTIVATIONS[problem.network.activation.name]

@@ -241,7 +241,7 @@ def test_lazy_limit_keeps_its_kernel():
 
 @pytest.mark.parametrize("training", [{"weight_decay": 0.3}, {"momentum": 0.1}, {"integrator": "ab2"}, {}], ids=str)
 def test_weight_memory_is_the_optimiser(training):
-    """A scalar weight with given gradients, stepped as design and `Training` say."""
+    """A scalar weight with given gradients, stepped as `Training` says."""
     training = wf.Training(steps=7, dt=0.05, **training)
     gradients = np.random.default_rng(0).normal(size=8)
     decay, memory = weight_memory(training)

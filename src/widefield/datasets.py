@@ -13,8 +13,9 @@ import numpy as np
 from .errors import InputError, require, require_integer, require_number
 from .extras import require_extra
 from .problem.dataset import Dataset
+from .tabular import table
 
-__all__ = ["GENERATORS", "digits", "npz", "random_gaussian", "sphere", "teacher_student"]
+__all__ = ["GENERATORS", "digits", "npz", "random_gaussian", "sphere", "table", "teacher_student"]
 
 
 def random_gaussian(
@@ -144,7 +145,7 @@ def npz(path: str | Path) -> Dataset:
 
 
 GENERATORS: dict[str, Callable[..., Dataset]] = {
-    generator.__name__: generator for generator in (random_gaussian, sphere, teacher_student, digits, npz)
+    generator.__name__: generator for generator in (random_gaussian, sphere, teacher_student, digits, npz, table)
 }
 
 

@@ -13,6 +13,7 @@ EXTRAS = {
     "digits": {"sklearn": "scikit-learn"},
     "zarr": {"zarr": "zarr"},
     "dask": {"distributed": "distributed"},
+    "explore": {"panel": "panel", "bokeh": "bokeh"},
 }
 
 

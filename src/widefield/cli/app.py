@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from ..errors import WidefieldError, one_line
 from .compare import compare
 from .demo import demo
+from .explore import explore
 from .lazy import lazy_app
 from .reproduce import reproduce
 from .simulate import simulate
@@ -73,6 +74,6 @@ def widefield(
     """
 
 
-for command in (demo, solve, simulate, sweep, compare, reproduce):
+for command in (demo, explore, solve, simulate, sweep, compare, reproduce):
     app.command()(command)
 app.add_typer(lazy_app, name="lazy")

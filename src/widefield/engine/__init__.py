@@ -1,1 +1,1 @@
-"""One training program, three kinds of width: dense, conditioned, mean field (design §3)."""
+"""One training program, three kinds of width: dense, conditioned, mean field (docs/theory.md)."""

@@ -31,8 +31,8 @@ class Moment(NamedTuple):
     """The fields of one step and what is needed to average them.
 
     A function of your own gets this. `h`, `phi`, `z`, `g` and `g_tilde` are those of the training points, with axes
-    (layer, point, [output,] [position,] neuron), outputs and positions only where there are several; `f` and `delta`
-    are (point, [output]). Average over neurons with `.mean(-1)`.
+    `(layer, point, [output,] [position,] neuron)`, outputs and positions only where there are several; `f` and `delta`
+    are `(point, [output])`. Average over neurons with `.mean(-1)`.
     """
 
     fields: Fields

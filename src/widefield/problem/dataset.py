@@ -34,17 +34,44 @@ def _floats_or_none(argument: str, value: ArrayLike | None) -> np.ndarray | None
     return None if value is None else _floats(argument, value)
 
 
+def _targets(argument: str, value: ArrayLike) -> np.ndarray:
+    """As `_floats`, but a list of whole numbers is asked back: they may be names of classes."""
+    try:
+        given = np.asarray(value)
+    except ValueError:  # rows of different lengths, which `_floats` says better
+        given = np.zeros(0)
+    if given.ndim == 1 and given.dtype.kind in "iub" and not np.all(np.abs(given.astype(np.int64)) == 1):
+        raise InputError(
+            f"{argument} is whole numbers, which may be names of classes; allowed: one-hot "
+            f"rows, np.eye(C)[{argument}] (−1.0 and 1.0 for two classes), or, if they are numbers, floats"
+        )
+    return _floats(argument, value)
+
+
+def _targets_or_none(argument: str, value: ArrayLike | None) -> np.ndarray | None:
+    return None if value is None else _targets(argument, value)
+
+
 @frozen(eq=False)
 class Dataset:
-    """Training points `x` (P, D) with targets `y` (P,) or (P, C), and optional test points.
+    """Training points `x` with targets `y`, and optional test points, which are recorded and never teach.
 
-    For a `CNN`, x is (P, positions, channels) or (P, height, width, channels).
+    Args:
+        x: inputs (P, D) with entries of order one; for a `CNN` (P, positions, channels) or (P, height, width,
+            channels).
+        y: targets (P,) or (P, C): any numbers for the squared loss, ±1 for the logistic loss, one-hot rows
+            for cross entropy. Class labels 0, 1, 2, … are refused; write `np.eye(C)[labels]`.
+        x_test: inputs of test points, or None.
+        y_test: their targets, or None.
+
+    Example:
+        >>> wf.Dataset(x, np.eye(3)[labels], x_test, np.eye(3)[labels_test])
     """
 
     x: np.ndarray = checked(converter=partial(_floats, "x"))
-    y: np.ndarray = checked(converter=partial(_floats, "y"))
+    y: np.ndarray = checked(converter=partial(_targets, "y"))
     x_test: np.ndarray | None = checked(converter=partial(_floats_or_none, "x_test"), default=None)
-    y_test: np.ndarray | None = checked(converter=partial(_floats_or_none, "y_test"), default=None)
+    y_test: np.ndarray | None = checked(converter=partial(_targets_or_none, "y_test"), default=None)
 
     def __post_init__(self) -> None:
         convert_fields(self)

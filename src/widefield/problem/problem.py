@@ -19,9 +19,11 @@ class Problem:
     """A complete training problem; every solver takes one.
 
     Args:
+        data: the points that teach and test.
         network: an `MLP` or a `CNN`.
         rule: a rule, or its name ("gd", "fa", "dfa", "gln", "hebb", "module:Name").
         richness: γ₀; →0 is lazy, large is rich.
+        training: how long, how fast and on what loss.
     """
 
     data: Dataset = checked(instance_of(Dataset, "a widefield.Dataset"))

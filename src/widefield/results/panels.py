@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +30,11 @@ class Picture(Figure):
         buffer = io.BytesIO()
         self.savefig(buffer, format="png")
         return buffer.getvalue()
+
+    def to_html(self, text: str = "") -> str:
+        """An <img> element that holds the picture itself; `text` is what is read aloud in its place."""
+        data = base64.b64encode(self._repr_png_()).decode()
+        return f'<img src="data:image/png;base64,{data}" alt="{html.escape(text)}" style="max-width:100%">'
 
 
 def new_picture(width: float, height: float) -> Picture:

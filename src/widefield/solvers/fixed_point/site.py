@@ -47,7 +47,7 @@ class Activity(NamedTuple):
 
 @partial(jax.jit, static_argnames=("grid", "layer"))
 def solve_site(grid: Grid, layer: LayerPlan, couple: Couplings, drive: Fields, error: Array, target: Array) -> Activity:
-    """The discrete equations of design §5 by forward substitution in time.
+    """The single-site equations of docs/theory.md by forward substitution in time.
 
     error is Δ (steps+1, P), target is y (P,). Cost O(S·n²).
     """

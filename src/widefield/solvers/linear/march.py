@@ -26,7 +26,7 @@ class Trajectory:
 
 
 class March:
-    """The discrete dynamics of design §1 in the single-site form of §5, causally: forward, error, backward, next time.
+    """The discrete dynamics as single-site equations (docs/theory.md), causally: forward, error, backward, next time.
 
     At time t every kernel and response that a layer needs has been made before: Φ^{ℓ−1}(t,·), A^{ℓ−1}(t,·) and
     C^{ℓ−1}(t,·) by layer ℓ−1 on the way up, G^{ℓ+1}(t,·), B^ℓ(t,·) and D^ℓ(t,·) by layer ℓ+1 on the way down.

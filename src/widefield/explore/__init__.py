@@ -1,0 +1,1 @@
+"""A page to play with, served on this machine only: `widefield explore`."""

@@ -1,0 +1,75 @@
+"""The documentation: its Python runs, every page is in the site, every public name in the reference."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from textwrap import dedent
+from types import ModuleType
+
+import pytest
+
+import widefield as wf
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"^([ ]*)```python[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+# Each of these takes more than a few seconds, most of it to compile.
+SLOW = {
+    "README.md",
+    *(f"docs/{name}.md" for name in ("your_own_rule", "fixed_point", "fluctuations", "lazy")),
+    *(f"docs/tutorials/{page.name}" for page in (DOCS / "tutorials").glob("*.md")),
+}
+
+
+def blocks_of(page: Path) -> list[str]:
+    return [dedent(block) for _, block in BLOCK.findall(page.read_text(encoding="utf-8"))]
+
+
+PAGES = [page for page in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))) if blocks_of(page)]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if name in SLOW else (), id=name)
+        for page in PAGES
+        for name in [page.relative_to(ROOT).as_posix()]
+    ],
+)
+def test_blocks_run_in_order(page, tmp_path, monkeypatch):
+    """A page's blocks run one after another in one namespace, as a reader who copies them all would run them."""
+    monkeypatch.chdir(tmp_path)
+    module = ModuleType("page")
+    monkeypatch.setitem(__import__("sys").modules, "page", module)  # a rule of a page is found again by its name
+    for number, block in enumerate(blocks_of(page), start=1):
+        exec(compile(block, f"{page.name}, block {number}", "exec"), vars(module))
+
+
+def test_every_slow_page_exists():
+    assert {page.relative_to(ROOT).as_posix() for page in PAGES} >= SLOW
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    for page in DOCS.rglob("*.md"):
+        assert re.search(rf"\b{re.escape(page.relative_to(DOCS).as_posix())}$", navigation, re.MULTILINE), page
+
+
+def test_links_lead_somewhere():
+    """Links of README and CONTRIBUTING, which the strict build of the site does not see."""
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+            assert target.startswith("https://") or (ROOT / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_reference_has_every_public_name():
+    reference = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
+    modules = {"datasets": wf.datasets, "rules": wf.rules, "lazy": wf.lazy, "exact": wf.exact}
+    names = [f"wf.{name}" for name in wf.__all__ if name not in {*modules, "errors", "fluctuations"}]
+    names += [f"wf.datasets.{name}" for name in wf.datasets.GENERATORS]
+    names += [f"wf.rules.{rule.__name__}" for rule in wf.rules.RULES.values()]
+    names += ["wf.lazy.kernels", "wf.lazy.predict", "wf.lazy.angle_kernel", "wf.exact.two_layer_linear"]
+    names += ["wf.fluctuations.kernel_covariance"]
+    names += [f"wf.errors.{name}" for name, kind in vars(wf.errors).items() if isinstance(kind, type)]
+    assert [name for name in names if f'heading: "{name}"' not in reference] == []
