@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from . import datasets, errors, exact, fluctuations, rules
     from .observables import Observable
     from .problem.dataset import Dataset
-    from .problem.networks import CNN, MLP
+    from .problem.networks import CNN, MLP, RNN
     from .problem.problem import Problem
     from .problem.training import Training
     from .results.comparison import compare
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "CNN": "problem.networks:CNN",
     "MLP": "problem.networks:MLP",
+    "RNN": "problem.networks:RNN",
     "Dataset": "problem.dataset:Dataset",
     "Observable": "observables:Observable",
     "Problem": "problem.problem:Problem",
@@ -49,6 +50,7 @@ _PLACES = {
 __all__ = [
     "CNN",
     "MLP",
+    "RNN",
     "Dataset",
     "Observable",
     "Problem",

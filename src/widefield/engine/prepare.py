@@ -19,11 +19,11 @@ from .state import Inputs, Spec
 
 
 def make_recording(problem: Problem, record: Any, every: int, neurons: int) -> Recording:
-    """Check what is to be recorded; None is all kernels (with several outputs Φ)."""
+    """Check what is to be recorded; None is all kernels (with several outputs, or outputs at several frames, Φ)."""
     require_integer("every", every, 1)
     require_integer("neurons", neurons, 1)
     if record is None:
-        record = DEFAULT_KERNELS if problem.data.outputs == 1 else ("phi",)
+        record = DEFAULT_KERNELS if problem.outputs * problem.wiring.reads == 1 else ("phi",)
     wanted = as_observables(record)
     if not problem.wiring.feed_forward:
         for name in ("phi_positions", "g_tilde_positions"):
@@ -43,21 +43,24 @@ def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float
         form=form,
         loss=training.loss,
         points=data.points,
-        outputs=data.outputs,
+        outputs=problem.outputs,
         integrator=training.integrator,
         momentum=training.momentum > 0,
         track_gradient=gradients and not true,
-        per_output=data.outputs * problem.wiring.reads == 1 or gradients or not share_one_sweep(problem.layer_rules),
+        per_output=problem.outputs * problem.wiring.reads == 1 or gradients or not share_one_sweep(problem.layer_rules),
     )
     check_feedback(problem)
     batches = training.batches(data.points) if training.batch_size else np.ones((1, data.points))
+
+    targets = problem.targets
+    missing = np.any(np.isnan(targets), axis=-1)
 
     def array(value: Any) -> Any:
         return jnp.asarray(value, dtype)
 
     inputs = Inputs(
         x=array(input_coordinates(problem.network, data.all_x)),
-        y=array(data.y_columns.reshape(data.points, problem.wiring.reads, data.outputs)),
+        y=array(np.where(missing[..., None], targets[~missing][0], targets)),
         richness=array(problem.richness),
         dt=array(training.dt),
         weight_decay=array(training.weight_decay),
@@ -65,6 +68,7 @@ def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float
         batches=array(batches),
         tolerance=array(tolerance),
         rule=tuple(array(number) for number in numbers),
+        taught=array(~missing) if missing.any() else None,
     )
     return spec, inputs
 

@@ -13,15 +13,15 @@ from ..errors import InputError, require
 from .fields import checked, convert_fields, frozen
 
 
-def _floats(argument: str, value: ArrayLike) -> np.ndarray:
-    """A read-only copy as 64-bit floats."""
+def _floats(argument: str, value: ArrayLike, missing: bool = False) -> np.ndarray:
+    """A read-only copy as 64-bit floats; NaN only where numbers may be `missing`."""
     try:
         if np.iscomplexobj(value):
             raise TypeError("complex numbers would lose their imaginary part")
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{argument} is {type(value).__name__}; allowed: an array of real numbers") from error
-    bad = np.argwhere(~np.isfinite(array))
+    bad = np.argwhere(np.isinf(array) if missing and array.ndim > 1 else ~np.isfinite(array))
     if len(bad):
         where = tuple(int(i) for i in bad[0])
         raise InputError(f"{argument} is {array[where]} at index {where}; allowed: finite numbers")
@@ -30,21 +30,22 @@ def _floats(argument: str, value: ArrayLike) -> np.ndarray:
     return array
 
 
-def _floats_or_none(argument: str, value: ArrayLike | None) -> np.ndarray | None:
-    return None if value is None else _floats(argument, value)
+def _floats_or_none(argument: str, value: ArrayLike | None, missing: bool = False) -> np.ndarray | None:
+    return None if value is None else _floats(argument, value, missing)
 
 
 @frozen(eq=False)
 class Dataset:
     """Training points `x` (P, D) with targets `y` (P,) or (P, C), and optional test points.
 
-    For a `CNN`, x is (P, positions, channels) or (P, height, width, channels).
+    For a `CNN`, x is (P, positions, channels) or (P, height, width, channels). For an `RNN`, x is (P, T, D), and with a
+    readout at every frame y is (P, T) or (P, T, C), NaN at frames without a target.
     """
 
     x: np.ndarray = checked(converter=partial(_floats, "x"))
-    y: np.ndarray = checked(converter=partial(_floats, "y"))
+    y: np.ndarray = checked(converter=partial(_floats, "y", missing=True))
     x_test: np.ndarray | None = checked(converter=partial(_floats_or_none, "x_test"), default=None)
-    y_test: np.ndarray | None = checked(converter=partial(_floats_or_none, "y_test"), default=None)
+    y_test: np.ndarray | None = checked(converter=partial(_floats_or_none, "y_test", missing=True), default=None)
 
     def __post_init__(self) -> None:
         convert_fields(self)
@@ -52,7 +53,9 @@ class Dataset:
             self.x.ndim >= 2, "x", f"of shape {self.x.shape}", "shape (P, D), or (P, positions…, channels) for a CNN"
         )
         require(0 not in self.x.shape, "x", f"of shape {self.x.shape}", "at least one point and one dimension")
-        require(self.y.ndim in (1, 2), "y", f"of shape {self.y.shape}", "shape (P,) or (P, C)")
+        most = 3 if self.x.ndim == 3 else 2
+        shapes = "shape (P,) or (P, C)" + (", or (P, T, C) for an RNN" if most == 3 else "")
+        require(1 <= self.y.ndim <= most, "y", f"of shape {self.y.shape}", shapes)
         require(0 not in self.y.shape, "y", f"of shape {self.y.shape}", "at least one point and one output")
         self._same_count("y", self.y, "x", self.x)
         if self.x_test is not None:
@@ -86,8 +89,8 @@ class Dataset:
 
     @property
     def outputs(self) -> int:
-        """C."""
-        return 1 if self.y.ndim == 1 else self.y.shape[1]
+        """Columns of y: C, or frames times C with a target at every frame; `Problem.outputs` is C."""
+        return self.y_columns.shape[1]
 
     @property
     def test_points(self) -> int:
@@ -95,7 +98,7 @@ class Dataset:
 
     @property
     def y_columns(self) -> np.ndarray:
-        """y as (P, C), also for C = 1."""
+        """y as (P, columns), also for one."""
         return self.y.reshape(len(self.y), -1)
 
     @property
@@ -107,7 +110,9 @@ class Dataset:
         if not isinstance(other, Dataset):
             return NotImplemented
         pairs = zip(self._arrays(), other._arrays(), strict=True)
-        return all(a is b is None or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
+        return all(
+            a is b or (a is not None and b is not None and np.array_equal(a, b, equal_nan=True)) for a, b in pairs
+        )
 
     def __hash__(self) -> int:
         return hash(((self.x + 0.0).tobytes(), (self.y + 0.0).tobytes()))  # −0.0 equals 0.0

@@ -50,7 +50,7 @@ def description(result: Result) -> list[tuple[str, str]]:
     """What was asked and how it was solved, as (name, value) pairs."""
     header = read_header(result.dataset.attrs["problem"])
     network, rule, training = (dict(header[name]) for name in ("network", "rule", "training"))
-    depth = network.pop("depth")
+    depth = network.pop("depth", 1)
     layers = f"{depth} hidden layer{'s' if depth > 1 else ''}"
     kind, activation = network.pop("kind").upper(), network.pop("activation")
     steps, dt, loss = (training.pop(name) for name in ("steps", "dt", "loss"))
@@ -76,11 +76,13 @@ def progress_rows(result: Result) -> list[tuple[str, str, str]]:
         for layer in layers:
             chosen = {} if layer is None else {"layer": layer}
             first, last = (_estimate(result, name, {"time": t}, chosen) for t in (0, -1))
-            rows.append((label if layer is None else f"{label}, layer {layer}", first, last))
+            where = "last frame" if "frame" in result[name].dims else f"layer {layer}"
+            rows.append((label if layer is None else f"{label}, {where}", first, last))
     return rows
 
 
 def _estimate(result: Result, name: str, index: dict[str, int], chosen: dict[str, Any]) -> str:
+    index = index | {dim: -1 for dim in ("frame", "read") if dim in result[name].dims}
     value = float(result[name].isel(index).sel(chosen))
     if f"{name}_se" not in result:
         return f"{value:.4g}"

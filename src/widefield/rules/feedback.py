@@ -4,7 +4,8 @@ A chained feedback sends g̃^{ℓ+1} down through a matrix B, signal^ℓ = B^ℓ
 
     B = current·W(t) + initial·W(0) + fresh·W̃ + mirror·V(t),        V ← V + dt·λ(W − V),  V(0) = ρW(0)
 
-with W̃ a fixed N(0, 1) matrix of its own. The last layer gets the vector that `top` makes of the readout's counterparts.
+with W̃ a fixed matrix of its own, N(0, 1) as W(0), or N(0, g²) where W(0) has a gain g. The last layer gets the vector
+that `top` makes of the readout's counterparts.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ PARTS = ("current", "initial", "fresh", "mirror")
 
 
 class Past(NamedTuple):
-    """What the coefficients of a feedback may depend on: weight decay has left `scale` of W(0) after `step` steps."""
+    """What the coefficients of a feedback may depend on: weight decay has left `scale` of W(0) after `step` steps.
+
+    Entries of W(0), and of W̃, have standard deviation `start`.
+    """
 
     scale: Any
     step: Any
     dt: Any
+    start: float = 1.0
 
 
 class Vectors(NamedTuple):
@@ -140,7 +145,8 @@ class Signs(Feedback):
         return frozenset({"current", "fresh"})
 
     def coefficients(self, past: Past) -> dict[str, Any]:
-        return {"current": self.rho / past.scale, "fresh": math.sqrt(1 - self.rho**2)}
+        size = past.scale * past.start
+        return {"current": self.rho / size, "fresh": math.sqrt(1 - self.rho**2) / past.start}
 
     def top(self, w: Vectors, past: Past) -> Array:
         return jnp.sign(w.current)
