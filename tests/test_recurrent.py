@@ -244,14 +244,26 @@ def test_two_frames_with_one_input_are_an_mlp_of_depth_two(rule):
             np.testing.assert_allclose(a[name][:, 0, :, :, frame, frame], b[name][:, frame], atol=TOLERANCE)
 
 
-def test_shared_weights_tell_three_frames_from_three_layers():
-    for frames, same in ((2, True), (3, False)):
-        recurrent, layered = one_input(frames, "linear")
-        a, b = (
-            wf.solve(problem, samples=256, seeds=2, record=("phi",), progress=False) for problem in (recurrent, layered)
-        )
-        gap = np.abs(a["f"].values - b["f"].values).max()
-        assert (gap < 1e-8) if same else (gap > 1e-3), (frames, gap)
+def test_three_frames_with_one_input_and_an_odd_activation_are_an_mlp_of_depth_three():
+    """Fields of different frames are independent at the start, and with an odd φ ⟨φ_t φ_s⟩ stays 0 for t ≠ s: at
+    infinite width it is not felt that the weights are shared."""
+    recurrent, layered = one_input(3, "linear")
+    a, b = (
+        wf.solve(problem, samples=256, seeds=2, record=("phi",), progress=False) for problem in (recurrent, layered)
+    )
+    np.testing.assert_allclose(a["f"], b["f"], atol=1e-8)
+    np.testing.assert_allclose(a["phi"].values[:, 0, :, :, 0, 1], 0, atol=1e-8)
+
+
+@pytest.mark.slow
+def test_shared_weights_are_felt_where_the_activation_is_not_odd():
+    """With ReLU ⟨φ_t φ_s⟩ is not 0. Twelve entries of f; equal means would be 4 errors apart in 1 of 60 keys."""
+    recurrent, layered = one_input(3, "relu")
+    a, b = (
+        wf.solve(problem, samples=2048, seeds=8, record=("phi",), progress=False) for problem in (recurrent, layered)
+    )
+    error = np.hypot(a["f_se"].values, b["f_se"].values)[1:]
+    assert (np.abs(a["f"].values - b["f"].values)[1:] / error).max() > 4
 
 
 # Infinite width
@@ -283,7 +295,7 @@ AGREE = [
 
 @pytest.mark.parametrize(
     ("rule", "readout", "leak", "gain"),
-    [*AGREE[:2], *[pytest.param(*case, marks=SLOW) for case in AGREE[2:]]],
+    [AGREE[0], *[pytest.param(*case, marks=SLOW) for case in AGREE[1:]]],
     ids=repr,
 )
 def test_theory_is_the_limit_of_wide_networks(rule, readout, leak, gain):
@@ -302,9 +314,8 @@ def law(problem: wf.Problem, kind: str, seed: int, seeds: int = 3000, width: int
     spec, inputs = prepare(problem, recording, "float64", 1e-6)
     interpretation = Interpretation(kind, width)
     rows = problem.data.points * FRAMES * (problem.training.steps + 1)
-    interpretation = dataclasses.replace(
-        interpretation, room=first_room(interpretation, spec, rows, inputs.x.shape[-1])
-    )
+    room = first_room(interpretation, spec, rows, inputs.x.shape[-1])
+    interpretation = dataclasses.replace(interpretation, room=room)
 
     def one(key: jax.Array) -> dict[str, jax.Array]:
         state = initialise(spec, interpretation, inputs, key, jnp.zeros((1, 0, width)))
@@ -321,15 +332,12 @@ def law(problem: wf.Problem, kind: str, seed: int, seeds: int = 3000, width: int
 
 @pytest.mark.parametrize(
     ("rule", "readout"),
-    [
-        (wf.rules.GD(), "last"),
-        *[pytest.param(r, "every", marks=SLOW) for r in (RULES[0], RULES[1], RULES[3], RULES[5])],
-    ],
+    [(RULES[0], "last"), *[pytest.param(RULES[k], "every", marks=SLOW) for k in (0, 1, 3, 5)]],
     ids=repr,
 )
 def test_conditioned_has_the_law_of_dense(rule, readout):
     """The largest of some 100 correlated z-scores: beyond 5 by chance less than once in 10⁴ tests."""
-    problem = make_problem(rule, readout, 0.5, 1.5, points=2, richness=2.0, steps=2, dt=0.4)
+    problem = make_problem(rule, readout, 0.5, 1.5, points=2, richness=2.0, steps=1, dt=0.8)
     dense, conditioned = law(problem, "dense", 1), law(problem, "conditioned", 2)
     for name in dense:
         a, b = dense[name], conditioned[name]
@@ -384,8 +392,7 @@ def test_wrong_input_is_refused(case):
 
 
 def test_exploding_dynamics_name_the_step():
-    x = np.concatenate([X] * 40, axis=1)
-    problem = wf.Problem(wf.Dataset(x, np.ones(3)), wf.RNN("relu", gain=1e3), "gd", 1.0, wf.Training(2, 0.1))
+    problem = wf.Problem(wf.Dataset(X, np.ones(3)), wf.RNN("relu", gain=1e150), "gd", 1.0, wf.Training(2, 0.1))
     with pytest.raises(wf.errors.DivergenceError, match="diverged at step 0"):
         wf.simulate(problem, 10, 1, record=("phi",), progress=False)
 
