@@ -37,11 +37,15 @@ REFERENCE = {
     wf.rules.SignSymmetric: lambda rule: {"feedback": "signs"},
     wf.rules.WeightMirror: lambda rule: {"feedback": "mirror", "rho": rule.rho, "rate": rule.rate},
     wf.rules.ReadoutOnly: lambda rule: {"feedback": "none", "output": "zero"},
+    wf.rules.RFLO: lambda rule: {"feedback": "direct"},
+    wf.rules.EProp: lambda rule: {"feedback": "readout" if rule.symmetric else "direct"},
+    wf.rules.TruncatedBPTT: lambda rule: {"feedback": "transposed", "reach": rule.frames},
 }
 RULES = [
     wf.rules.GD(), wf.rules.FA(0.6), wf.rules.FA(0.0), wf.rules.DFA(), wf.rules.GLN(), wf.rules.Hebb(),
     wf.rules.TraditionalHebb(), wf.rules.SignedHebb(), wf.rules.DRTP(), wf.rules.KolenPollack(0.3),
     wf.rules.SignSymmetric(), wf.rules.WeightMirror(1.5, 0.4), wf.rules.ReadoutOnly(),
+    wf.rules.RFLO(), wf.rules.EProp(), wf.rules.EProp(False), wf.rules.TruncatedBPTT(1), wf.rules.TruncatedBPTT(2),
 ]  # fmt: skip
 
 
@@ -247,10 +251,8 @@ def test_two_frames_with_one_input_are_an_mlp_of_depth_two(rule):
 def test_three_frames_with_one_input_and_an_odd_activation_are_an_mlp_of_depth_three():
     """Fields of different frames are independent at the start, and with an odd φ ⟨φ_t φ_s⟩ stays 0 for t ≠ s: at
     infinite width it is not felt that the weights are shared."""
-    recurrent, layered = one_input(3, "linear")
-    a, b = (
-        wf.solve(problem, samples=256, seeds=2, record=("phi",), progress=False) for problem in (recurrent, layered)
-    )
+    pair = one_input(3, "linear")
+    a, b = (wf.solve(problem, samples=256, seeds=2, record=("phi",), progress=False) for problem in pair)
     np.testing.assert_allclose(a["f"], b["f"], atol=1e-8)
     np.testing.assert_allclose(a["phi"].values[:, 0, :, :, 0, 1], 0, atol=1e-8)
 
@@ -258,10 +260,8 @@ def test_three_frames_with_one_input_and_an_odd_activation_are_an_mlp_of_depth_t
 @pytest.mark.slow
 def test_shared_weights_are_felt_where_the_activation_is_not_odd():
     """With ReLU ⟨φ_t φ_s⟩ is not 0. Twelve entries of f; equal means would be 4 errors apart in 1 of 60 keys."""
-    recurrent, layered = one_input(3, "relu")
-    a, b = (
-        wf.solve(problem, samples=2048, seeds=8, record=("phi",), progress=False) for problem in (recurrent, layered)
-    )
+    pair = one_input(3, "relu")
+    a, b = (wf.solve(problem, samples=2048, seeds=8, record=("phi",), progress=False) for problem in pair)
     error = np.hypot(a["f_se"].values, b["f_se"].values)[1:]
     assert (np.abs(a["f"].values - b["f"].values)[1:] / error).max() > 4
 
@@ -285,11 +285,12 @@ def test_linear_recurrent_networks_are_solved_exactly(rule, readout):
         assert np.abs(few[name + "_se"].values).max() < 1e-9
 
 
+DISTINCT = [rule for rule in RULES if rule not in (wf.rules.ReadoutOnly(), wf.rules.RFLO(), wf.rules.EProp(False))]
 AGREE = [
     (wf.rules.GD(), "every", 0.5, 1.5),
     (wf.rules.DFA(), "last", 0.5, 1.5),
-    *[(rule, "last", 1.0, 0.8) for rule in RULES if rule != wf.rules.ReadoutOnly()],
-    *[(rule, "every", 0.5, 1.5) for rule in RULES if rule not in (wf.rules.GD(), wf.rules.ReadoutOnly())],
+    *[(rule, "last", 1.0, 0.8) for rule in DISTINCT],
+    *[(rule, "every", 0.5, 1.5) for rule in DISTINCT[1:]],
 ]
 
 
@@ -370,6 +371,11 @@ WRONG = {
     "leak above 1": (lambda: ask(leak=1.5), ["leak is 1.5", "(0, 1]"]),
     "gain below 0": (lambda: ask(gain=-1.0), ["gain is -1.0", "0 or more"]),
     "readout": (lambda: ask(readout="first"), ["readout is 'first'", "last, every"]),
+    "readout weights for hidden layers": (
+        lambda: wf.Problem(wf.Dataset(X[0], X[0, :, 0]), wf.MLP(2), "eprop", 1.0, wf.Training(1, 0.1)),
+        ["rule is EProp", "hidden layer 1"],
+    ),
+    "no frames to go back": (lambda: wf.rules.TruncatedBPTT(0), ["frames is 0"]),
     "several rules": (lambda: ask(rule=wf.rules.Mixture(("gd", "dfa"))), ["rules", "one per hidden layer"]),
     "a hole with readout last": (lambda: ask(y=HOLES, readout="last"), ["y is 'nan at index (0, 0)'", "finite"]),
     "half a hole": (lambda: ask(y=np.stack([TARGETS, HOLES], -1)), ["y is", "in all outputs of a frame"]),

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..problem.networks import Stage
+from ..problem.networks import Stage, Wiring
 from ..rules.feedback import Feedback, Past, Vectors
 from ..rules.rule import Rule, Site
 from .sources import Source
@@ -59,10 +59,12 @@ def backward(
             signal = jnp.zeros((), slope.dtype)
         shape = (points, spec.sweeps, *h[k].shape[1:])
         local = rule.local(_site(spec, inputs, delta, h[k], phi[k], slope, signal, gate))
-        g_tilde[k] = _reached(spec, rule.feedback, k, jnp.broadcast_to(local, shape).astype(slope.dtype))
+        g_tilde[k] = jnp.broadcast_to(local, shape).astype(slope.dtype)
+        g_tilde[k] = _only(spec, _reached(spec.wiring, rule.feedback, k), g_tilde[k])
         # A layer's skip belongs to the matrix that it bypasses; a neuron's own past reaches it under every rule.
         if above is not None and (rule.feedback.chained or above.population == stage.population) and above.carry:
-            g_tilde[k] = g_tilde[k] + above.carry * g_tilde[k + 1]
+            passed = _only(spec, _reached(spec.wiring, rule.feedback, k, past=True), g_tilde[k + 1])
+            g_tilde[k] = g_tilde[k] + above.carry * passed
         if spec.track_gradient:
             z = jnp.zeros((), slope.dtype) if z is None else z
             carried = above.carry * g[k + 1] if above is not None and above.carry else 0.0
@@ -93,6 +95,8 @@ def _own_signal(
     """The signal that comes to a stage straight from the output: from the readout, or by direct feedback."""
     if rule.feedback.direct:
         vector, read = state.direct[stage.population], stage.taught
+    elif rule.feedback.readout:
+        vector, read = spec.wiring.layout.unpool(state.readout), stage.taught
     elif rule.feedback.chained and stage.read is not None:
         w = Vectors(state.readout, state.readout_initial, state.readout_feedback, state.readout_mirror)
         vector, read = spec.wiring.layout.unpool(rule.feedback.top(w, past)), stage.read
@@ -126,15 +130,18 @@ def _site(
     )
 
 
-def _reached(spec: Spec, feedback: Feedback, k: int, g_tilde: Array) -> Array:
-    """g̃ of stage k for the outputs whose error reaches it, 0 for the others (P, outputs of all blocks, …)."""
-    wiring = spec.wiring
-    if wiring.reads == 1 or not spec.per_output:
-        return g_tilde
+def _reached(wiring: Wiring, feedback: Feedback, k: int, past: bool = False) -> list[bool]:
+    """Per block of outputs: whether its error reaches stage k, or (`past`) what a neuron itself carries back to it."""
     if feedback.chained:
-        reached = [any(stage.read == read for stage in wiring.stages[k:]) for read in range(wiring.reads)]
-    else:
-        reached = [wiring.stages[k].taught == read for read in range(wiring.reads)]
+        within = wiring.stages[k : k + feedback.reach if feedback.reach else None]
+        return [any(stage.read == read for stage in within) for read in range(wiring.reads)]
+    return [past or wiring.stages[k].taught == read for read in range(wiring.reads)]
+
+
+def _only(spec: Spec, reached: list[bool], g_tilde: Array) -> Array:
+    """g̃ (P, outputs of all blocks, …) where `reached`, 0 for the other blocks."""
+    if all(reached) or not spec.per_output:
+        return g_tilde
     mask = jnp.repeat(jnp.asarray(reached, g_tilde.dtype), spec.outputs)
     return g_tilde * mask[:, None, None]
 

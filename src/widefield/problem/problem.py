@@ -44,6 +44,13 @@ class Problem:
         if wrong:
             raise InputError(f"y does not fit the loss {training.loss.name}; allowed: {wrong}")
         check_rule(self.rule, network.depth)
+        read = {stage.population for stage in self.wiring.stages if stage.read is not None}
+        for layer, rule in enumerate(self.layer_rules):
+            if rule.feedback.readout and layer not in read:
+                raise InputError(
+                    f"rule is {rule!r} in hidden layer {layer + 1}, whose neurons have no readout weights to be taught "
+                    "by; allowed there: other rules"
+                )
 
     def _check_targets(self) -> None:
         data, frames = self.data, self.network.target_frames(self.data.x.shape)

@@ -50,6 +50,8 @@ class Feedback:
     Attributes:
         chained: the signal comes from the layer above, through a matrix.
         direct: the signal is a fixed N(0, 1) vector per layer and output.
+        readout: the signal is the readout w(t), for neurons that are read, and does not come through a matrix.
+        reach: how many stages (frames, layers) of a chain an error passes, its own included; None: all.
         learns: the feedback matrix gets every change that W gets.
         static: its correlation with W(t) changes only by learning, so that the lazy limit has a static kernel.
         closed: B is ρW(0) + √(1−ρ²)W̃, with or without W's changes, in every layer and at the top: what Algorithm 1 and
@@ -61,6 +63,8 @@ class Feedback:
 
     chained: ClassVar[bool] = False
     direct: ClassVar[bool] = False
+    readout: ClassVar[bool] = False
+    reach: int | None = None
     learns: bool = False
     static: ClassVar[bool] = True
     closed: ClassVar[bool] = True
@@ -127,6 +131,25 @@ class Weights(Feedback):
 
 
 @dataclass(frozen=True)
+class Truncated(Feedback):
+    """The signal comes through the transposed weights, but from `reach` stages at most, the output's own included."""
+
+    reach: int = 1
+    rho: ClassVar[float] = 1.0
+    learns: ClassVar[bool] = True
+    chained: ClassVar[bool] = True
+    static: ClassVar[bool] = False
+    closed: ClassVar[bool] = False
+
+    @property
+    def uses(self) -> frozenset[str]:
+        return frozenset({"current"})
+
+    def coefficients(self, past: Past) -> dict[str, Any]:
+        return {"current": 1.0}
+
+
+@dataclass(frozen=True)
 class Signs(Feedback):
     """The signal comes through the signs of the forward weights: sign(W(t))ᵀ, and sign(w(t)) at the last layer.
 
@@ -190,6 +213,15 @@ class Direct(Feedback):
     """The signal is one fixed N(0,1) vector z̃^ℓ per layer (and per output), straight from the output."""
 
     direct: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Readout(Feedback):
+    """The signal is the readout vector w(t), straight from the output; only neurons that are read have one."""
+
+    readout: ClassVar[bool] = True
+    static: ClassVar[bool] = False
+    closed: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
