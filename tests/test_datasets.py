@@ -13,6 +13,14 @@ SMALL = {
     "teacher_student": {"points": 5, "dimension": 7, "test_points": 3},
     "digits": {"points": 5, "test_points": 3},
 }
+# Sequences: their shapes of x and y without points, and the readout that they are for.
+SEQUENCES = {
+    "delayed_sum": ({"delay": 2}, (5, 2), (), "last"),
+    "flip_flop": ({"frames": 6}, (6, 1), (6,), "every"),
+    "delayed_match": ({"delay": 2, "dimension": 3}, (4, 3), (), "last"),
+    "sine": ({"frames": 6}, (6, 2), (6,), "every"),
+    "digit_rows": ({}, (8, 8), (), "last"),
+}
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -23,7 +31,7 @@ def test_generators_give_what_was_asked_and_the_seed_fixes_it(name):
     assert data.y.shape == (5,)
     assert make(seed=3, **SMALL[name]) == data
     assert make(seed=4, **SMALL[name]) != data
-    assert set(GENERATORS) == {*SMALL, "npz", "table"}
+    assert set(GENERATORS) == {*SMALL, *SEQUENCES, "npz", "table"}
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -157,3 +165,60 @@ def test_npz_says_what_is_wrong_with_a_file(tmp_path, content, names):
 def test_bad_arguments_are_named(call, argument):
     with pytest.raises(InputError, match=argument):
         call()
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_sequences_fit_their_network(name):
+    options, x, y, readout = SEQUENCES[name]
+    make = GENERATORS[name]
+    data = make(points=5, test_points=3, seed=3, **options)
+    assert data.x_test is not None
+    assert data.y_test is not None
+    assert (data.x.shape, data.x_test.shape) == ((5, *x), (3, *x))
+    assert (data.y.shape, data.y_test.shape) == ((5, *y), (3, *y))
+    assert make(points=5, test_points=3, seed=3, **options) == data
+    assert make(points=5, test_points=3, seed=4, **options) != data
+    wf.Problem(data, wf.RNN(readout=readout), "gd", 1.0, wf.Training(1, 0.1))
+
+
+def test_sequences_have_the_targets_that_their_inputs_tell():
+    data = wf.datasets.delayed_sum(6, delay=2, seed=1)
+    np.testing.assert_allclose(data.y, (data.x[:, 0, 0] + data.x[:, 1, 0]) / np.sqrt(2))
+    assert np.all(data.x[:, 2:, 0] == 0)
+    np.testing.assert_array_equal(data.x[:, :, 1], np.tile([0, 0, 0, 0, 1], (6, 1)))
+
+    data = wf.datasets.flip_flop(20, frames=9, seed=1, bits=2)
+    for point, bit in np.ndindex(20, 2):
+        last = 0.0
+        for t in range(9):
+            last = data.x[point, t, bit] or last
+            assert data.y[point, t, bit] == last
+    # 20·2·8 draws with probability 0.3: five standard errors.
+    assert abs((data.x[:, 1:] != 0).mean() - 0.3) < 5 * np.sqrt(0.21 / 320)
+
+    data = wf.datasets.delayed_match(20, delay=2, seed=1, stimuli=3)
+    same = np.all(data.x[:, 0] == data.x[:, -1], axis=1)
+    np.testing.assert_array_equal(data.y, np.where(same, 1, -1))
+    assert data.y.sum() == 0
+    assert np.all(data.x[:, 1:-1] == 0)
+
+    data = wf.datasets.sine(4, frames=10, seed=1, periods=1.5)
+    frequency = 1.5 * (1 + data.x[:, 0, 1] / 2)
+    for t in range(10):
+        np.testing.assert_allclose(data.y[:, t], np.sin(2 * np.pi * frequency * (t + 1) / 10))
+
+    rows, flat = wf.datasets.digit_rows(points=4, seed=2), wf.datasets.digits(points=4, seed=2)
+    np.testing.assert_array_equal(rows.x.reshape(4, 64), flat.x)
+
+
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [(lambda: wf.datasets.delayed_sum(3, delay=-1), "delay is -1"),
+     (lambda: wf.datasets.flip_flop(3, 0), "frames is 0"),
+     (lambda: wf.datasets.flip_flop(3, chance=2.0), "chance is 2.0"),
+     (lambda: wf.datasets.delayed_match(3, stimuli=1), "stimuli is 1"),
+     (lambda: wf.datasets.sine(3, periods=0.0), "periods is 0.0")],
+)  # fmt: skip
+def test_wrong_sizes_of_sequences_are_refused(make, word):
+    with pytest.raises(InputError, match=word):
+        make()

@@ -24,6 +24,9 @@ EXAMPLES: dict[str, wf.rules.Rule] = {
     "sign_symmetric": wf.rules.SignSymmetric(),
     "weight_mirror": wf.rules.WeightMirror(2.0, 0.3),
     "readout_only": wf.rules.ReadoutOnly(),
+    "rflo": wf.rules.RFLO(),
+    "eprop": wf.rules.EProp(symmetric=False),
+    "truncated_bptt": wf.rules.TruncatedBPTT(2),
     "mixture": wf.rules.Mixture((wf.rules.FA(0.3), wf.rules.Hebb())),
 }
 

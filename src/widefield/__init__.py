@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .compilation import compilation_cache
     from .observables import Moment, Observable
     from .problem.dataset import Dataset
-    from .problem.networks import CNN, MLP
+    from .problem.networks import CNN, MLP, RNN
     from .problem.problem import Problem
     from .problem.training import Training
     from .results.comparison import compare
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "CNN": "problem.networks:CNN",
     "MLP": "problem.networks:MLP",
+    "RNN": "problem.networks:RNN",
     "Dataset": "problem.dataset:Dataset",
     "Moment": "observables:Moment",
     "Observable": "observables:Observable",
@@ -54,6 +55,7 @@ _PLACES = {
 __all__ = [
     "CNN",
     "MLP",
+    "RNN",
     "Dataset",
     "Moment",
     "Observable",

@@ -15,7 +15,20 @@ from .extras import require_extra
 from .problem.dataset import Dataset
 from .tabular import table
 
-__all__ = ["GENERATORS", "digits", "npz", "random_gaussian", "sphere", "table", "teacher_student"]
+__all__ = [
+    "GENERATORS",
+    "delayed_match",
+    "delayed_sum",
+    "digit_rows",
+    "digits",
+    "flip_flop",
+    "npz",
+    "random_gaussian",
+    "sine",
+    "sphere",
+    "table",
+    "teacher_student",
+]
 
 
 def random_gaussian(
@@ -124,6 +137,90 @@ def raw_digits() -> tuple[np.ndarray, np.ndarray]:
     return bunch["data"], bunch["target"]
 
 
+def delayed_sum(points: int, delay: int = 3, seed: int = 0, *, test_points: int = 0) -> Dataset:
+    """Two numbers to be kept and added after a delay, for an `RNN` with readout "last".
+
+    N(0, 1) numbers a and b come at frames 1 and 2, silence follows for `delay` frames, and at the last of T = delay + 3
+    frames a second channel asks for the target (a + b)/√2. x is (P, T, 2), y (P,).
+    """
+    _check_task(points, seed, test_points, delay=(delay, 0))
+    rng = np.random.default_rng(seed)
+    numbers = rng.standard_normal((points + test_points, 2))
+    x = np.zeros((len(numbers), delay + 3, 2))
+    x[:, :2, 0], x[:, -1, 1] = numbers, 1.0
+    return _split(x, numbers.sum(1, keepdims=True) / np.sqrt(2), points)
+
+
+def flip_flop(
+    points: int, frames: int = 10, seed: int = 0, *, bits: int = 1, chance: float = 0.3, test_points: int = 0
+) -> Dataset:
+    """Memory of the last pulse, for an `RNN` with readout "every".
+
+    In every channel a pulse of ±1 comes at frame 1, and at later ones with probability `chance`; the target at every
+    frame is the last pulse of each channel. x is (P, T, bits), y (P, T), or (P, T, bits) for several bits.
+    """
+    _check_task(points, seed, test_points, frames=(frames, 1), bits=(bits, 1))
+    require_number("chance", chance, "a number in [0, 1]", at_least=0, at_most=1)
+    rng = np.random.default_rng(seed)
+    shape = (points + test_points, frames, bits)
+    pulses = rng.choice([-1.0, 1.0], size=shape) * (rng.random(shape) < chance)
+    pulses[:, 0] = rng.choice([-1.0, 1.0], size=(len(pulses), bits))
+    y = pulses.copy()
+    for t in range(1, frames):
+        y[:, t] = np.where(pulses[:, t] == 0, y[:, t - 1], pulses[:, t])
+    return _split_frames(pulses, y, points)
+
+
+def delayed_match(
+    points: int, delay: int = 3, seed: int = 0, *, stimuli: int = 2, dimension: int = 4, test_points: int = 0
+) -> Dataset:
+    """Delayed match to sample, for an `RNN` with readout "last": +1 if the last stimulus is the first one, else −1.
+
+    Stimuli are fixed N(0, 1) vectors; half of the points match. The first comes at frame 1, silence follows for `delay`
+    frames, and the other comes at the last of T = delay + 2 frames. x is (P, T, dimension), y (P,).
+    """
+    _check_task(points, seed, test_points, delay=(delay, 0), stimuli=(stimuli, 2), dimension=(dimension, 1))
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((stimuli, dimension))
+    total = points + test_points
+    match = np.arange(total) % 2 == 0
+    first = rng.integers(stimuli, size=total)
+    last = np.where(match, first, (first + rng.integers(1, stimuli, size=total)) % stimuli)
+    x = np.zeros((total, delay + 2, dimension))
+    x[:, 0], x[:, -1] = vectors[first], vectors[last]
+    return _split(x, np.where(match, 1.0, -1.0)[:, None], points)
+
+
+def sine(points: int, frames: int = 20, seed: int = 0, *, periods: float = 2.0, test_points: int = 0) -> Dataset:
+    """Waves of a frequency that the input tells, for an `RNN` with readout "every".
+
+    The input is 1 in one channel and a number c, uniform in [−1, 1], in the other, at all frames t = 1 … T. The target
+    is sin(2π·periods·(1 + c/2)·t/T). x is (P, T, 2), y (P, T).
+    """
+    _check_task(points, seed, test_points, frames=(frames, 1))
+    require_number("periods", periods, "a number above 0", above=0)
+    rng = np.random.default_rng(seed)
+    cue = rng.uniform(-1, 1, size=(points + test_points, 1))
+    x = np.ones((len(cue), frames, 2))
+    x[:, :, 1] = cue
+    y = np.sin(2 * np.pi * periods * (1 + cue / 2) * np.arange(1, frames + 1) / frames)
+    return _split_frames(x, y[:, :, None], points)
+
+
+def digit_rows(
+    classes: Sequence[int] = (0, 1),
+    points: int = 20,
+    seed: int = 0,
+    *,
+    test_points: int = 0,
+    targets: str | None = None,
+) -> Dataset:
+    """The images of `digits`, one row of 8 pixels per frame, for an `RNN` with readout "last": x is (P, 8, 8)."""
+    flat = digits(classes, points, seed, test_points=test_points, targets=targets)
+    x, x_test = (None if value is None else value.reshape(-1, 8, 8) for value in (flat.x, flat.x_test))
+    return Dataset(x, flat.y, x_test, flat.y_test)  # type: ignore[arg-type]
+
+
 def npz(path: str | Path) -> Dataset:
     """A NumPy .npz file with arrays `x` and `y`, and perhaps `x_test` and `y_test`."""
     try:
@@ -145,7 +242,20 @@ def npz(path: str | Path) -> Dataset:
 
 
 GENERATORS: dict[str, Callable[..., Dataset]] = {
-    generator.__name__: generator for generator in (random_gaussian, sphere, teacher_student, digits, npz, table)
+    generator.__name__: generator
+    for generator in (
+        random_gaussian,
+        sphere,
+        teacher_student,
+        digits,
+        npz,
+        table,
+        delayed_sum,
+        flip_flop,
+        delayed_match,
+        sine,
+        digit_rows,
+    )
 }
 
 
@@ -153,6 +263,20 @@ def _check_sizes(points: int, dimension: int, seed: int, outputs: int, test_poin
     sizes = (("points", points, 1), ("dimension", dimension, 1), ("seed", seed, 0), ("outputs", outputs, 1))
     for name, value, minimum in (*sizes, ("test_points", test_points, 0)):
         require_integer(name, value, minimum)
+
+
+def _check_task(points: int, seed: int, test_points: int, **sizes: tuple[int, int]) -> None:
+    """Sizes of a task with sequences; others than the usual ones by name, with their minimum."""
+    for name, (value, minimum) in {
+        "points": (points, 1), "seed": (seed, 0), "test_points": (test_points, 0), **sizes
+    }.items():  # fmt: skip
+        require_integer(name, value, minimum)
+
+
+def _split_frames(x: np.ndarray, y: np.ndarray, points: int) -> Dataset:
+    """As `_split`, for targets (P, T, C)."""
+    y = y[:, :, 0] if y.shape[2] == 1 else y
+    return Dataset(x, y) if len(x) == points else Dataset(x[:points], y[:points], x[points:], y[points:])
 
 
 def _check_classes(classes: Sequence[int]) -> tuple[int, ...]:

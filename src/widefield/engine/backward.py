@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..problem.networks import Stage
+from ..problem.networks import Stage, Wiring
 from ..rules.feedback import Feedback, Past, Vectors
 from ..rules.rule import Rule, Site
 from .sources import Source
@@ -17,11 +18,14 @@ from .state import Inputs, Spec, State
 from .wide_matrix import Ask, WideMatrix
 
 
-class Errors(NamedTuple):
-    """Δ and y of the training points, (P, reads, C)."""
+def per_read(spec: Spec, function: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
+    """A function of (P, C) arrays applied to (P, reads, C), every block of outputs counting as points of its own."""
+    return function(a.reshape(-1, spec.outputs), b.reshape(-1, spec.outputs)).reshape(a.shape)
 
-    delta: Array
-    target: Array
+
+def where_taught(inputs: Inputs, errors: Array) -> Array:
+    """Errors (P, reads, C), 0 where there is no target."""
+    return errors if inputs.taught is None else inputs.taught[..., None] * errors
 
 
 def backward(
@@ -30,8 +34,7 @@ def backward(
     """Signals, pre-gradients z and gradients g (if tracked), pseudo-gradients g̃ of the training points, per stage."""
     stages, points = spec.wiring.stages, spec.points
     rules = spec.form.filled(inputs.rule)
-    errors = Errors(delta, inputs.y)
-    past = Past(state.scale, state.step, inputs.dt)
+    past = Past(state.scale, state.step, inputs.dt, spec.wiring.start)
     matrices, feedbacks, sources = list(state.matrices), list(state.feedbacks), list(state.sources)
     signals: list[Any] = [None] * len(stages)
     zs: list[Any] = [None] * len(stages)
@@ -51,15 +54,17 @@ def backward(
             )  # fmt: skip
         if stage.read is not None and spec.track_gradient:
             z = _plus(z, _of_outputs(spec, stage.read, spec.wiring.layout.unpool(state.readout)))
-        signal = _plus(signal, _own_signal(spec, stage, rule, state, past, errors))
+        signal = _plus(signal, _own_signal(spec, inputs, stage, rule, state, past, delta))
         if signal is None:
             signal = jnp.zeros((), slope.dtype)
         shape = (points, spec.sweeps, *h[k].shape[1:])
-        local = rule.local(_site(spec, errors, h[k], phi[k], slope, signal, gate))
-        g_tilde[k] = _reached(spec, rule.feedback, k, jnp.broadcast_to(local, shape).astype(slope.dtype))
+        local = rule.local(_site(spec, inputs, delta, h[k], phi[k], slope, signal, gate))
+        g_tilde[k] = jnp.broadcast_to(local, shape).astype(slope.dtype)
+        g_tilde[k] = _only(spec, _reached(spec.wiring, rule.feedback, k), g_tilde[k])
         # A layer's skip belongs to the matrix that it bypasses; a neuron's own past reaches it under every rule.
         if above is not None and (rule.feedback.chained or above.population == stage.population) and above.carry:
-            g_tilde[k] = g_tilde[k] + above.carry * g_tilde[k + 1]
+            passed = _only(spec, _reached(spec.wiring, rule.feedback, k, past=True), g_tilde[k + 1])
+            g_tilde[k] = g_tilde[k] + above.carry * passed
         if spec.track_gradient:
             z = jnp.zeros((), slope.dtype) if z is None else z
             carried = above.carry * g[k + 1] if above is not None and above.carry else 0.0
@@ -84,10 +89,14 @@ def _of_outputs(spec: Spec, read: int, vector: Array) -> Array:
     return jnp.pad(vector, padding)[None]
 
 
-def _own_signal(spec: Spec, stage: Stage, rule: Rule, state: State, past: Past, errors: Errors) -> Array | None:
+def _own_signal(
+    spec: Spec, inputs: Inputs, stage: Stage, rule: Rule, state: State, past: Past, delta: Array
+) -> Array | None:
     """The signal that comes to a stage straight from the output: from the readout, or by direct feedback."""
     if rule.feedback.direct:
         vector, read = state.direct[stage.population], stage.taught
+    elif rule.feedback.readout:
+        vector, read = spec.wiring.layout.unpool(state.readout), stage.taught
     elif rule.feedback.chained and stage.read is not None:
         w = Vectors(state.readout, state.readout_initial, state.readout_feedback, state.readout_mirror)
         vector, read = spec.wiring.layout.unpool(rule.feedback.top(w, past)), stage.read
@@ -98,14 +107,16 @@ def _own_signal(spec: Spec, stage: Stage, rule: Rule, state: State, past: Past, 
     if spec.per_output:
         return _of_outputs(spec, read, vector)
     # One sweep carries Σ_c e_c·(signal of output c); the rule is linear in the signal.
-    taught = rule.teach(errors.delta[:, read], errors.target[:, read]).astype(vector.dtype)
-    return jnp.einsum("mc,can->man", taught, vector)[:, None]
+    error = where_taught(inputs, per_read(spec, rule.teach, delta, inputs.y))[:, read].astype(vector.dtype)
+    return jnp.einsum("mc,can->man", error, vector)[:, None]
 
 
-def _site(spec: Spec, errors: Errors, h: Array, phi: Array, slope: Array, signal: Array, gate: Array | None) -> Site:
+def _site(
+    spec: Spec, inputs: Inputs, delta: Array, h: Array, phi: Array, slope: Array, signal: Array, gate: Array | None
+) -> Site:
     points = spec.points
     if spec.per_output:
-        error, target = (value.reshape(points, -1) for value in errors)
+        error, target = (value.reshape(points, -1) for value in (delta, inputs.y))
     else:
         error = target = jnp.ones((points, 1), slope.dtype)
     return Site(
@@ -119,15 +130,18 @@ def _site(spec: Spec, errors: Errors, h: Array, phi: Array, slope: Array, signal
     )
 
 
-def _reached(spec: Spec, feedback: Feedback, k: int, g_tilde: Array) -> Array:
-    """g̃ of stage k for the outputs whose error reaches it, 0 for the others (P, outputs of all blocks, …)."""
-    wiring = spec.wiring
-    if wiring.reads == 1 or not spec.per_output:
-        return g_tilde
+def _reached(wiring: Wiring, feedback: Feedback, k: int, past: bool = False) -> list[bool]:
+    """Per block of outputs: whether its error reaches stage k, or (`past`) what a neuron itself carries back to it."""
     if feedback.chained:
-        reached = [any(stage.read == read for stage in wiring.stages[k:]) for read in range(wiring.reads)]
-    else:
-        reached = [wiring.stages[k].taught == read for read in range(wiring.reads)]
+        within = wiring.stages[k : k + feedback.reach if feedback.reach else None]
+        return [any(stage.read == read for stage in within) for read in range(wiring.reads)]
+    return [past or wiring.stages[k].taught == read for read in range(wiring.reads)]
+
+
+def _only(spec: Spec, reached: list[bool], g_tilde: Array) -> Array:
+    """g̃ (P, outputs of all blocks, …) where `reached`, 0 for the other blocks."""
+    if all(reached) or not spec.per_output:
+        return g_tilde
     mask = jnp.repeat(jnp.asarray(reached, g_tilde.dtype), spec.outputs)
     return g_tilde * mask[:, None, None]
 
@@ -148,7 +162,12 @@ def _through_weights(
         return folded if gain == 1 else gain * folded
 
     asks = [] if g is None else [Ask(rows(g), {"current": 1.0})]
-    numbers = {name: jnp.asarray(number, g_tilde.dtype) for name, number in feedback.coefficients(past).items()}
+    # W(0) and W̃ are kept with N(0, 1) entries.
+    sizes = {"initial": past.start, "fresh": past.start}
+    numbers = {
+        name: jnp.asarray(number * sizes.get(name, 1.0), g_tilde.dtype)
+        for name, number in feedback.coefficients(past).items()
+    }
     wants = {name: numbers[name] for name in sorted(uses - {"fresh"})}
     if wants:
         asks.append(Ask(rows(g_tilde), wants, feedback.entrywise))

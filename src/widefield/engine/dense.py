@@ -15,7 +15,8 @@ from .wide_matrix import Ask, Rates, WideMatrix
 
 
 class Dense(WideMatrix):
-    """W/√N as an (in, out) array; W(0) and what follows W are kept only where a rule asks for them."""
+    """W/√N as an (in, out) array; what follows W, and the N(0, 1) matrix `initial` that W(0) is a multiple of, are kept
+    only where a rule asks for them."""
 
     weights: Array
     initial: Array | None
@@ -53,15 +54,17 @@ class Dense(WideMatrix):
 
 
 def make_dense(
-    key: Array, out: int, inside: int, width: int, dtype, parts: frozenset[str], rho: Array, velocity: bool
-) -> Dense:
-    """A fresh W with N(0,1) entries, shape (in, out); `parts` are what is asked about besides W(t), V(0) is ρW(0)."""
-    weights = jax.random.normal(key, (inside, out), dtype) / jnp.sqrt(jnp.asarray(width, dtype))
+    key: Array, out: int, inside: int, width: int, dtype, parts: frozenset[str], rho: Array, velocity: bool,
+    start: float = 1.0,
+) -> Dense:  # fmt: skip
+    """A fresh W, start·N(0,1), shape (in, out); `parts` are what is asked about besides W(t), V(0) is ρW(0)."""
+    unit = jax.random.normal(key, (inside, out), dtype) / jnp.sqrt(jnp.asarray(width, dtype))
+    weights = start * unit
     return Dense(
         weights=weights,
-        initial=weights if "initial" in parts else None,
+        initial=unit if "initial" in parts else None,
         mirror=rho * weights if "mirror" in parts else None,
         velocity=jnp.zeros_like(weights) if velocity else None,
-        scale=jnp.ones((), dtype),
+        scale=jnp.full((), start, dtype),
         width=width,
     )

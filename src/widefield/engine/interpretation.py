@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -53,12 +53,14 @@ class Interpretation:
 
     def matrix(
         self, key: Array, spec: Spec, inputs: Inputs, room: tuple[int, int], parts: frozenset[str], rho: Array,
-        velocity: bool = False,
+        velocity: bool = False, start: float = 1.0,
     ) -> WideMatrix:  # fmt: skip
+        """A matrix start·N(0, 1)."""
         inside = spec.wiring.layout.offsets * self.width
         if self.has_entries:
-            return make_dense(key, self.width, inside, self.width, self.dtype, parts, rho, velocity)
-        return make_low_rank(self.width, inside, self.width, room, self.dtype, inputs.tolerance, parts, rho, velocity)
+            return make_dense(key, self.width, inside, self.width, self.dtype, parts, rho, velocity, start)
+        made = make_low_rank(self.width, inside, self.width, room, self.dtype, inputs.tolerance, parts, rho, velocity)
+        return replace(made, scale=start * made.scale, mirror_scale=start * made.mirror_scale)
 
     def source(self, quasi: Array, room: int) -> Source:
         return make_matched(room, self.width, quasi) if self.kind == "mean_field" else Plain(self.width)
@@ -104,7 +106,7 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, qua
     ends = [wiring.ends(matrix)[0] for matrix in range(wiring.matrices)]
     matrices = [
         kind.matrix(next(keys), spec, inputs, room.matrices[matrix], spec.form.shapes[below].uses,
-                    correlation(rules[below]), spec.momentum)
+                    correlation(rules[below]), spec.momentum, wiring.start)
         for matrix, below in enumerate(ends)
     ]  # fmt: skip
     feedbacks = [

@@ -21,7 +21,7 @@ LARGEST_RECORD = 2**29  # bytes per replicate that are recorded unasked
 
 
 def make_recording(problem: Problem, record: Any, every: int, neurons: int) -> Recording:
-    """Check what is to be recorded; None is all kernels (with several outputs Φ)."""
+    """Check what is to be recorded; None is all kernels (with several outputs, or outputs at several frames, Φ)."""
     require_integer("every", every, 1)
     require_integer("neurons", neurons, 1)
     note = ""
@@ -29,7 +29,7 @@ def make_recording(problem: Problem, record: Any, every: int, neurons: int) -> R
         record, note = _default_record(problem, every)
     wanted = as_observables(record)
     if not problem.wiring.feed_forward:
-        for name in ("phi_positions", "g_tilde_positions"):
+        for name in ("phi_positions", "g_tilde_positions", *ALIGNMENTS):  # the last follow from kernels there
             require(OBSERVABLES[name] not in wanted, "record", name, "other observables for this network")
     return Recording(tuple(sorted(wanted, key=lambda one: one.name)), every, neurons, note=note)
 
@@ -37,7 +37,7 @@ def make_recording(problem: Problem, record: Any, every: int, neurons: int) -> R
 def _default_record(problem: Problem, every: int) -> tuple[tuple[str, ...], str]:
     """All kernels of one output, Φ of several; where they are too large, what is most looked at of them."""
     data, wiring = problem.data, problem.wiring
-    one = data.outputs * wiring.reads == 1
+    one = problem.outputs * wiring.reads == 1
     kernels = 1 + 4 * problem.network.depth if one else problem.network.depth * len(wiring.stages) ** 2
     size = 8 * kernels * data.points**2 * (problem.training.steps // every + 1)
     if size <= LARGEST_RECORD:
@@ -46,6 +46,8 @@ def _default_record(problem: Problem, every: int) -> tuple[tuple[str, ...], str]
         f"kernels of {data.points} points at {problem.training.steps // every + 1} times would take "
         f"{size / 2**30:.1f} GiB per replicate; recorded alignments only (record= and every= ask for more)"
     )
+    if not wiring.feed_forward:
+        return (), note
     return ALIGNMENTS if one else ("phi_alignment",), note
 
 
@@ -61,21 +63,24 @@ def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float
         form=form,
         loss=training.loss,
         points=data.points,
-        outputs=data.outputs,
+        outputs=problem.outputs,
         integrator=training.integrator,
         momentum=training.momentum > 0,
         track_gradient=gradients and not true,
-        per_output=data.outputs * problem.wiring.reads == 1 or gradients or not share_one_sweep(problem.layer_rules),
+        per_output=problem.outputs * problem.wiring.reads == 1 or gradients or not share_one_sweep(problem.layer_rules),
     )
     check_feedback(problem)
     batches = training.batches(data.points) if training.batch_size else np.ones((1, data.points))
+
+    targets = problem.targets
+    missing = np.any(np.isnan(targets), axis=-1)
 
     def array(value: Any) -> Any:
         return jnp.asarray(value, dtype)
 
     inputs = Inputs(
         x=array(input_coordinates(problem.network, data.all_x)),
-        y=array(data.y_columns.reshape(data.points, problem.wiring.reads, data.outputs)),
+        y=array(np.where(missing[..., None], targets[~missing][0], targets)),
         richness=array(problem.richness),
         dt=array(training.dt),
         weight_decay=array(training.weight_decay),
@@ -83,6 +88,7 @@ def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float
         batches=array(batches),
         tolerance=array(tolerance),
         rule=tuple(array(number) for number in numbers),
+        taught=array(~missing) if missing.any() else None,
     )
     return spec, inputs
 

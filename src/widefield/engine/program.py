@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..observables import Fields
-from .backward import backward
+from .backward import backward, per_read, where_taught
 from .capacity import shortages, undo
 from .order import after
 from .state import Inputs, Spec, State
@@ -71,16 +71,11 @@ def step(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
     raw = read_out(spec, inputs, state.readout, phi)
     state = replace(state, f_initial=jnp.where(state.step == 0, raw, state.f_initial))
     f = raw - state.f_initial
-    delta = _per_read(spec, spec.loss.delta, f[: spec.points], inputs.y)
+    delta = where_taught(inputs, per_read(spec, spec.loss.delta, f[: spec.points], inputs.y))
     state, signals, z, g, g_tilde = backward(spec, inputs, state, h, phi, delta, jax.random.fold_in(key, 1))
     fields = Fields(h, phi, signals, z, g, g_tilde, rows, f, delta)
     ok = ~jnp.any(jnp.stack([jnp.asarray(False), *jax.tree.leaves(shortages(state))]))
     return undo(_learn(spec, inputs, state, fields, records, ok), before, ok), fields
-
-
-def _per_read(spec: Spec, function, a: Array, b: Array) -> Array:
-    """A function of (P, C) arrays applied to (P, reads, C), every block of outputs counting as points of its own."""
-    return function(a.reshape(-1, spec.outputs), b.reshape(-1, spec.outputs)).reshape(a.shape)
 
 
 def _teaching(spec: Spec, inputs: Inputs, fields: Fields, batch: Array, rate: Array, neurons: int) -> list[Array]:
@@ -89,7 +84,7 @@ def _teaching(spec: Spec, inputs: Inputs, fields: Fields, batch: Array, rate: Ar
     found = []
     for stage, g_tilde in zip(spec.wiring.stages, fields.g_tilde, strict=True):
         if spec.per_output:
-            error = _per_read(spec, rules[stage.population].teach, fields.delta, inputs.y)
+            error = where_taught(inputs, per_read(spec, rules[stage.population].teach, fields.delta, inputs.y))
             error = error.reshape(spec.points, -1).astype(g_tilde.dtype)
             summed = jnp.einsum("mc,mcan->man", error, g_tilde)
         else:

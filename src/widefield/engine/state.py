@@ -53,7 +53,7 @@ class Inputs(NamedTuple):
     """The numbers of a problem."""
 
     x: Array  # (blocks, samples·positions, r), coordinates of the inputs
-    y: Array  # (P, reads, C)
+    y: Array  # (P, reads, C); any allowed target where there is none
     richness: Array
     dt: Array
     weight_decay: Array
@@ -61,6 +61,7 @@ class Inputs(NamedTuple):
     batches: Array  # (steps, P), how often a point teaches in a step; one row where all steps are alike
     tolerance: Array  # relative size of the part of a question that may stay unasked
     rule: tuple[Array, ...]  # numbers of the learning rules
+    taught: Array | None = None  # (P, reads), 1 where there is a target and 0 where there is none; None: 1 everywhere
 
 
 class State(eqx.Module):

@@ -13,8 +13,8 @@ from .sources import Source
 
 
 class Ask(NamedTuple):
-    """A block of backward questions `rows` (k, out) about a sum of W(t) ("current"), W(0) ("initial") and the matrix V
-    that follows W ("mirror"), with the given weights.
+    """A block of backward questions `rows` (k, out) about a sum of W(t) ("current"), the N(0, 1) matrix that W started
+    from ("initial") and the matrix V that follows W ("mirror"), with the given weights.
 
     Where `entrywise` is a function, an interpretation that has entries answers with entrywise(W(t)) instead.
     """

@@ -46,7 +46,10 @@ def g_tilde_positions(moment: Moment) -> Array:
 
 
 def entk(moment: Moment) -> Array:
-    """K = Σ ⟨g g̃⟩ ∘ (features below) over all weights, positions and stages that share weights, (P, P, C, C)."""
+    """K = Σ ⟨g g̃⟩ ∘ (features below) over all weights, positions and stages that share weights.
+
+    (P, P[, reads, reads], C, C).
+    """
     fields, wiring, points = moment.fields, moment.wiring, moment.points
     rows, width = points * wiring.layout.positions, fields.phi[0].shape[-1]
     kernel = jnp.zeros((), fields.f.dtype)
@@ -65,7 +68,7 @@ def entk(moment: Moment) -> Array:
                 mixed = gram(moment.true_gradients[k], fields.g_tilde[m])
                 features = (left @ right.T).reshape(points, -1, points, wiring.layout.positions)
                 kernel = kernel + gains * jnp.einsum("mcandb,manb->mncd", mixed, features)
-    return kernel + _readout_kernel(moment)
+    return _reads_apart(moment, kernel + _readout_kernel(moment))
 
 
 def _readout_kernel(moment: Moment) -> Array:
@@ -137,10 +140,20 @@ def _layers_of_phi(moment: Moment) -> list[Array]:
 
 
 def _gradient_kernel(moment: Moment, left: list[Array], right: list[Array]) -> Array:
-    """⟨left right⟩ summed over equal positions, (L, P, P[, frames, frames], C, C)."""
+    """⟨left right⟩ summed over equal positions, (L, P, P[, frames, frames][, reads, reads], C, C)."""
     pairs = zip(moment.by_layer(left), moment.by_layer(right), strict=True)
     grams = jnp.stack([_trace(gram(a, b)) for a, b in pairs])  # (L, P, F, C, P, F, C)
-    return _frames_last(grams.transpose(0, 1, 4, 2, 5, 3, 6))
+    return _reads_apart(moment, _frames_last(grams.transpose(0, 1, 4, 2, 5, 3, 6)))
+
+
+def _reads_apart(moment: Moment, kernel: Array) -> Array:
+    """(…, reads·C, reads·C) to (…, reads, reads, C, C), without the axes of reads where there is one."""
+    reads = moment.wiring.reads
+    if reads == 1:
+        return kernel
+    outputs = kernel.shape[-1] // reads
+    apart = kernel.reshape(*kernel.shape[:-2], reads, outputs, reads, outputs)
+    return jnp.swapaxes(apart, -3, -2)
 
 
 def _frames_last(kernel: Array) -> Array:
@@ -149,10 +162,15 @@ def _frames_last(kernel: Array) -> Array:
 
 
 def _single_neurons(moment: Moment, values: list[Array]) -> Array:
-    """The first neurons at the first output and position, (L, P[, frames], neurons)."""
-    layers = moment.by_layer([value[:, 0, 0, : moment.neurons] for value in values])
+    """The first neurons at the first position and output (of the last frame), (L, P[, frames], neurons)."""
+    layers = moment.by_layer([value[:, _first_output(moment, value), 0, : moment.neurons] for value in values])
     stacked = jnp.stack(layers)
     return stacked[:, :, 0] if stacked.shape[2] == 1 else stacked
+
+
+def _first_output(moment: Moment, value: Array) -> int:
+    """Fields have no outputs, gradients those of all frames that are read."""
+    return value.shape[1] - value.shape[1] // moment.wiring.reads if value.shape[1] > 1 else 0
 
 
 def _trace(grams: Array) -> Array:

@@ -12,6 +12,7 @@ from .observable import Observable
 
 _KERNEL = ("time", "layer", "sample", "sample_")
 _FRAMES = ("frame", "frame_")
+_READS = ("read", "read_")
 _OUTPUTS = ("output", "output_")
 _TWO_TIME = ("layer", "step", "step_", "sample", "sample_")
 _RESPONSE = ("inner_layer", "step", "step_", "sample", "sample_")
@@ -19,7 +20,7 @@ _NEURON = ("time", "layer", "sample", "frame", "neuron")
 
 
 def _kernel(name: str, meaning: str, gradients: bool = True) -> Observable:
-    dims = _KERNEL + _FRAMES + (_OUTPUTS if gradients else ())
+    dims = _KERNEL + _FRAMES + (_READS + _OUTPUTS if gradients else ())
     return Observable(name, getattr(kernels, name), dims, meaning, gradients)
 
 
@@ -32,7 +33,7 @@ OBSERVABLES: dict[str, Observable] = {
     for entry in (
         # Kernels, recorded by default.
         Observable(
-            "entk", kernels.entk, ("time", "sample", "sample_", *_OUTPUTS),
+            "entk", kernels.entk, ("time", "sample", "sample_", *_FRAMES, *_OUTPUTS),
             "effective neural tangent kernel K; row: true gradient, column: pseudo-gradient",
         ),
         _kernel("phi", "feature kernel ⟨φφ⟩", gradients=False),
@@ -62,11 +63,11 @@ OBSERVABLES: dict[str, Observable] = {
         # These follow from kernels where those are recorded; by themselves they take little memory.
         Observable("entk_alignment", kernels.entk_alignment, ("time",), "cosine similarity of K with yyᵀ"),
         Observable(
-            "phi_alignment", kernels.phi_alignment, ("time", "layer"), "cosine similarity of Φ with yyᵀ",
+            "phi_alignment", kernels.phi_alignment, ("time", "layer", "frame"), "cosine similarity of Φ with yyᵀ",
             gradients=False,
         ),
         Observable(
-            "gradient_cosine", kernels.gradient_cosine, ("time", "layer"),
+            "gradient_cosine", kernels.gradient_cosine, ("time", "layer", "frame", "read"),
             "cosine of gradient and pseudo-gradient, mean over points",
         ),
         Observable("h_final", None, ("layer", "sample", "neuron"), "last preactivations of some neurons", draws=True),
@@ -119,15 +120,20 @@ def _as_observable(entry: str | Observable | Callable[..., Any], allowed: str) -
 
 
 def dims_in(observable: Observable, problem: Problem, axes: int = 1) -> tuple[str, ...]:
-    """Dimensions for `problem`: frames only where there are several, outputs always.
+    """Dimensions for `problem`; those of outputs are always there.
+
+    `frame` is a frame of neurons in a recurrent network, or of outputs where several are read. Gradients have both:
+    `frame` is that of the neurons, `read` that of the output.
 
     `axes` is the number of axes of the value, for an observable that names no dimensions.
     """
     if observable.dims is None:
         return ("time", *(f"{observable.name}_dim_{k}" for k in range(axes - 1)))
     wiring = problem.wiring
-    frames = wiring.reads > 1 if observable.name in ("f", "delta", "f_test") else not wiring.feed_forward
-    return tuple(dim for dim in observable.dims if frames or dim not in ("frame", "frame_"))
+    of_outputs = observable.name in ("f", "delta", "f_test", "entk")
+    absent = () if (wiring.reads > 1 if of_outputs else not wiring.feed_forward) else _FRAMES
+    absent += () if wiring.reads > 1 else _READS
+    return tuple(dim for dim in observable.dims if dim not in absent)
 
 
 def long_name(observable: Observable) -> str:

@@ -13,15 +13,15 @@ from ..errors import InputError, require
 from .fields import checked, convert_fields, frozen
 
 
-def _floats(argument: str, value: ArrayLike) -> np.ndarray:
-    """A read-only copy as 64-bit floats."""
+def _floats(argument: str, value: ArrayLike, missing: bool = False) -> np.ndarray:
+    """A read-only copy as 64-bit floats; NaN only where numbers may be `missing`."""
     try:
         if np.iscomplexobj(value):
             raise TypeError("complex numbers would lose their imaginary part")
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{argument} is {type(value).__name__}; allowed: an array of real numbers") from error
-    bad = np.argwhere(~np.isfinite(array))
+    bad = np.argwhere(np.isinf(array) if missing and array.ndim > 1 else ~np.isfinite(array))
     if len(bad):
         where = tuple(int(i) for i in bad[0])
         raise InputError(f"{argument} is {array[where]} at index {where}; allowed: finite numbers")
@@ -45,7 +45,7 @@ def _targets(argument: str, value: ArrayLike) -> np.ndarray:
             f"{argument} is whole numbers, which may be names of classes; allowed: one-hot "
             f"rows, np.eye(C)[{argument}] (−1.0 and 1.0 for two classes), or, if they are numbers, floats"
         )
-    return _floats(argument, value)
+    return _floats(argument, value, missing=True)
 
 
 def _targets_or_none(argument: str, value: ArrayLike | None) -> np.ndarray | None:
@@ -58,9 +58,10 @@ class Dataset:
 
     Args:
         x: inputs (P, D) with entries of order one; for a `CNN` (P, positions, channels) or (P, height, width,
-            channels).
+            channels); for an `RNN` (P, T, D).
         y: targets (P,) or (P, C): any numbers for the squared loss, ±1 for the logistic loss, one-hot rows
-            for cross entropy. Class labels 0, 1, 2, … are refused; write `np.eye(C)[labels]`.
+            for cross entropy. Class labels 0, 1, 2, … are refused; write `np.eye(C)[labels]`. For an `RNN` with a
+            readout at every frame (P, T) or (P, T, C), NaN at frames without a target.
         x_test: inputs of test points, or None.
         y_test: their targets, or None.
 
@@ -79,7 +80,9 @@ class Dataset:
             self.x.ndim >= 2, "x", f"of shape {self.x.shape}", "shape (P, D), or (P, positions…, channels) for a CNN"
         )
         require(0 not in self.x.shape, "x", f"of shape {self.x.shape}", "at least one point and one dimension")
-        require(self.y.ndim in (1, 2), "y", f"of shape {self.y.shape}", "shape (P,) or (P, C)")
+        most = 3 if self.x.ndim == 3 else 2
+        shapes = "shape (P,) or (P, C)" + (", or (P, T, C) for an RNN" if most == 3 else "")
+        require(1 <= self.y.ndim <= most, "y", f"of shape {self.y.shape}", shapes)
         require(0 not in self.y.shape, "y", f"of shape {self.y.shape}", "at least one point and one output")
         self._same_count("y", self.y, "x", self.x)
         if self.x_test is not None:
@@ -113,8 +116,8 @@ class Dataset:
 
     @property
     def outputs(self) -> int:
-        """C."""
-        return 1 if self.y.ndim == 1 else self.y.shape[1]
+        """Columns of y: C, or frames times C with a target at every frame; `Problem.outputs` is C."""
+        return self.y_columns.shape[1]
 
     @property
     def test_points(self) -> int:
@@ -122,7 +125,7 @@ class Dataset:
 
     @property
     def y_columns(self) -> np.ndarray:
-        """y as (P, C), also for C = 1."""
+        """y as (P, columns), also for one."""
         return self.y.reshape(len(self.y), -1)
 
     @property
@@ -134,7 +137,9 @@ class Dataset:
         if not isinstance(other, Dataset):
             return NotImplemented
         pairs = zip(self._arrays(), other._arrays(), strict=True)
-        return all(a is b is None or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
+        return all(
+            a is b or (a is not None and b is not None and np.array_equal(a, b, equal_nan=True)) for a, b in pairs
+        )
 
     def __hash__(self) -> int:
         return hash(((self.x + 0.0).tobytes(), (self.y + 0.0).tobytes()))  # −0.0 equals 0.0

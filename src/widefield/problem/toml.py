@@ -152,8 +152,13 @@ def _write_data(data: Dataset) -> str:
 
 def _write_array(array: np.ndarray) -> str:
     if array.ndim == 1:
-        return json.dumps(array.tolist())
-    return "[\n" + "".join(f"  {json.dumps(row.tolist())},\n" for row in array) + "]"
+        return _write_list(array)
+    return "[\n" + "".join(f"  {_write_list(row)},\n" for row in array) + "]"
+
+
+def _write_list(array: np.ndarray) -> str:
+    # The one number that may be missing, a target, has another name in JSON.
+    return json.dumps(array.tolist()).replace("NaN", "nan")
 
 
 # Network and training

@@ -48,15 +48,20 @@ def _lengths(name: str, value: np.ndarray, problem: Problem) -> list[int]:
 
 
 def _sizes(problem: Problem, times: int) -> dict[str, int]:
-    data, depth = problem.data, problem.network.depth
+    data, depth, wiring = problem.data, problem.network.depth, problem.wiring
+    frames = len(wiring.stages) // wiring.populations
     return {
         "time": times,
         "layer": depth,
         "inner_layer": depth - 1,
         "sample": data.points,
         "sample_": data.points,
-        "output": data.outputs,
-        "output_": data.outputs,
+        "output": problem.outputs,
+        "output_": problem.outputs,
+        "frame": frames,
+        "frame_": frames,
+        "read": wiring.reads,
+        "read_": wiring.reads,
         "test_sample": data.test_points,
     }
 

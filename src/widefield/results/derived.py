@@ -12,7 +12,7 @@ from ..problem.problem import Problem
 
 
 def derive(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Complete raw arrays of a solver, whose `f` (runs, times, samples, C) has training, then test points."""
+    """Complete raw arrays of a solver, whose `f` (runs, times, samples[, reads], C) has training, then test points."""
     data, out = problem.data, dict(arrays)
     f = out.pop("f").astype(np.float64)
     out["f"] = f[:, :, : data.points]
@@ -23,38 +23,83 @@ def derive(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndar
 
 @double_precision
 def complete(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Add what follows from the arrays and is not among them. Leading axes are (runs, times); output axes come last."""
-    data, loss = problem.data, problem.training.loss
-    y, out = data.y_columns, {}
-    classes = data.outputs > 1 or bool(np.all(np.abs(y) == 1))
+    """Add what follows from the arrays and is not among them. Leading axes are (runs, times); output axes come last.
+
+    A frame that is read counts as a point of its own, unless it has no target.
+    """
+    data, loss, outputs, reads = problem.data, problem.training.loss, problem.outputs, problem.wiring.reads
+    y, out = problem.targets.reshape(-1, outputs), {}
+    taught = ~np.isnan(y[:, 0])
+    classes = outputs > 1 or bool(np.all(np.abs(y[taught]) == 1))
     if "f" in arrays:
         out["delta"], out["loss"] = _loss_and_delta(loss, arrays["f"], y)
         if classes:
-            out["accuracy"] = accuracy(arrays["f"], y)
+            out["accuracy"] = accuracy(_rows(arrays["f"], outputs)[..., taught, :], y[taught])
     if "f_test" in arrays and data.y_test is not None:
-        y_test = data.y_test.reshape(data.test_points, -1)
+        y_test = data.y_test.reshape(-1, outputs)
+        known = ~np.isnan(y_test[:, 0])
         _, out["test_loss"] = _loss_and_delta(loss, arrays["f_test"], y_test)
         if classes:
-            out["test_accuracy"] = accuracy(arrays["f_test"], y_test)
+            out["test_accuracy"] = accuracy(_rows(arrays["f_test"], outputs)[..., known, :], y_test[known])
     if "entk" in arrays:
-        out["entk_alignment"] = alignment(np.einsum("rtmncc->rtmn", arrays["entk"]), y)
+        kernel = np.trace(arrays["entk"], axis1=-2, axis2=-1)  # (runs, times, P, P[, reads, reads])
+        if reads > 1:
+            kernel = np.swapaxes(kernel, 3, 4).reshape(*kernel.shape[:2], len(y), len(y))
+        out["entk_alignment"] = alignment(kernel[..., taught, :][..., taught], y[taught])
     if "phi" in arrays:
-        out["phi_alignment"] = alignment(arrays["phi"], y)
+        out["phi_alignment"] = _phi_alignment(problem, arrays["phi"])
     if {"g", "g_tilde", "g_tilde_tilde"} <= arrays.keys():
-        out["gradient_cosine"] = cosine(arrays["g"], arrays["g_tilde"], arrays["g_tilde_tilde"])
+        kernels = (arrays[name] for name in ("g", "g_tilde", "g_tilde_tilde"))
+        out["gradient_cosine"] = mean_cosine(*(_diagonal(problem, kernel) for kernel in kernels))
     return arrays | {name: value for name, value in out.items() if name not in arrays}
 
 
+def _rows(f: np.ndarray, outputs: int) -> np.ndarray:
+    """(runs, times, points[, reads], C) with every read as a point of its own."""
+    return f.reshape(*f.shape[:2], -1, outputs)
+
+
 def _loss_and_delta(loss, f: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Δ in the shape of `f` (runs, times, …, C), 0 where there is no target, and the loss; y is (points·reads, C)."""
+    taught = ~np.isnan(y[:, 0])
+    rows = _rows(np.asarray(f, np.float64), y.shape[-1])
     # Run by run: one compiled program serves any number of them.
-    found = [_of_run(loss, run, y) for run in np.asarray(f, np.float64)]
-    return np.stack([np.asarray(delta) for delta, _ in found]), np.stack([np.asarray(total) for _, total in found])
+    found = [_of_run(loss, run[:, taught], y[taught]) for run in rows]
+    delta = np.zeros_like(rows)
+    delta[:, :, taught] = np.stack([np.asarray(one) for one, _ in found])
+    return delta.reshape(f.shape), np.stack([np.asarray(total) for _, total in found])
 
 
 @partial(jax.jit, static_argnames="loss")
 def _of_run(loss, f: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Δ (times, P, C) and the loss (times,) of outputs f (times, P, C)."""
     return jax.vmap(lambda one: loss.delta(one, y))(f), jax.vmap(lambda one: loss.total(one, y))(f)
+
+
+def _phi_alignment(problem: Problem, phi: np.ndarray) -> np.ndarray:
+    """Alignment of Φ (runs, times, L, P, P[, frames, frames]), frame by frame with the targets of that frame.
+
+    Where only the last frame is read, its targets are those of all frames.
+    """
+    y = problem.targets
+    if problem.wiring.feed_forward:
+        return alignment(phi, y[:, 0])
+    found = []
+    for frame in range(phi.shape[-1]):
+        target = y[:, frame if y.shape[1] > 1 else 0]
+        taught = ~np.isnan(target[:, 0])
+        found.append(alignment(phi[..., frame, frame][..., taught, :][..., taught], target[taught]))
+    return np.stack(found, axis=-1)
+
+
+def _diagonal(problem: Problem, kernel: np.ndarray) -> np.ndarray:
+    """⟨gg⟩ and the like of a point, frame, read and output with itself, (runs, times, L[, frames][, reads], P, C)."""
+    kernel = np.moveaxis(np.diagonal(kernel, axis1=3, axis2=4), -1, 3)  # (runs, times, L, P[, F, F][, R, R], C, C)
+    if not problem.wiring.feed_forward:
+        kernel = np.moveaxis(np.diagonal(kernel, axis1=4, axis2=5), -1, 3)
+    if problem.wiring.reads > 1:
+        kernel = np.moveaxis(np.diagonal(kernel, axis1=5, axis2=6), -1, 4)
+    return np.diagonal(kernel, axis1=-2, axis2=-1)
 
 
 def alignment(kernel: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -66,9 +111,13 @@ def alignment(kernel: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def cosine(g: np.ndarray, mixed: np.ndarray, g_tilde: np.ndarray) -> np.ndarray:
     """Mean over points and outputs of cos(g_μ, g̃_μ), from kernels (…, P, P, C, C)."""
-    diagonals = [np.einsum("...mmcc->...mc", kernel) for kernel in (g, mixed, g_tilde)]
-    size = np.sqrt(diagonals[0] * diagonals[2])
-    ratio = np.divide(diagonals[1], size, out=np.zeros_like(size), where=size > 0)
+    return mean_cosine(*(np.einsum("...mmcc->...mc", kernel) for kernel in (g, mixed, g_tilde)))
+
+
+def mean_cosine(g: np.ndarray, mixed: np.ndarray, g_tilde: np.ndarray) -> np.ndarray:
+    """Mean over points and outputs of ⟨g g̃⟩/√(⟨gg⟩⟨g̃g̃⟩), (…, P, C) each; 0 where there is no gradient."""
+    size = np.sqrt(g * g_tilde)
+    ratio = np.divide(mixed, size, out=np.zeros_like(size), where=size > 0)
     return ratio.mean((-2, -1))
 
 

@@ -22,7 +22,7 @@ def dims_of(name: str, problem: Problem) -> tuple[str, ...]:
 
 
 def _without_single_output(dims: tuple[str, ...], problem: Problem) -> tuple[str, ...]:
-    return tuple(d for d in dims if problem.data.outputs > 1 or d not in ("output", "output_"))
+    return tuple(d for d in dims if problem.outputs > 1 or d not in ("output", "output_"))
 
 
 def label(observable: Observable, value: np.ndarray, problem: Problem, leading: tuple[str, ...] = ()) -> xr.Variable:

@@ -66,9 +66,15 @@ def estimate(result: Result, name: str, **index: Any) -> tuple[np.ndarray, np.nd
     return value, se
 
 
+def last_frames(result: Result, name: str) -> dict[str, int]:
+    """The index of the last frame, for a variable of a recurrent network."""
+    return {dim: -1 for dim in ("frame", "frame_", "read", "read_") if dim in result[name].dims}
+
+
 def draw_curve(axes: Axes, result: Result, name: str, *, layer: int | None = None, **line: Any) -> None:
-    """A variable over time with a band of two standard errors; `layer` counts from 0."""
+    """A variable over time with a band of two standard errors; `layer` counts from 0, frames are the last."""
     index = {} if layer is None or "layer" not in result[name].dims else {"layer": layer}
+    index |= last_frames(result, name)
     value, se = estimate(result, name, **index)
     time = result["time"].values
     (drawn,) = axes.plot(time, value, **line)
@@ -93,8 +99,8 @@ def finish_curves(axes: Axes, label: str, *, log: bool = False, legend: bool = T
 
 
 def last_layer(result: Result, name: str) -> np.ndarray:
-    """A kernel (time × sample × sample_) of the last layer, averaged over outputs where there are several."""
-    kernel = result[name]
+    """A kernel (time × sample × sample_) of the last layer and frame, averaged over outputs where there are several."""
+    kernel = result[name].isel(last_frames(result, name))
     if "layer" in kernel.dims:
         kernel = kernel.isel(layer=-1)
     if "output" in kernel.dims:

@@ -205,6 +205,10 @@ def make_result(
         ),
         "layer": ("layer", np.arange(1, problem.network.depth + 1)),
     }
+    wiring = problem.wiring
+    if not wiring.feed_forward:
+        frames = np.arange(1, len(wiring.stages) + 1)
+        coords |= {name: (name, frames) for name in ("frame", "frame_", "read", "read_")}
     coords.update({name: (name, np.asarray(value)) for name, value in (coordinates or {}).items()})
     runs = xr.Dataset(variables, coords=coords)
     runs.attrs.update(

@@ -79,11 +79,13 @@ def progress_rows(result: Result) -> list[tuple[str, str, str]]:
         for layer in layers:
             chosen = {} if layer is None else {"layer": layer}
             first, last = (_estimate(result, name, {"time": t}, chosen) for t in (0, -1))
-            rows.append((label if layer is None else f"{label}, layer {layer}", first, last))
+            where = "last frame" if "frame" in result[name].dims else f"layer {layer}"
+            rows.append((label if layer is None else f"{label}, {where}", first, last))
     return rows
 
 
 def _estimate(result: Result, name: str, index: dict[str, int], chosen: dict[str, Any]) -> str:
+    index = index | {dim: -1 for dim in ("frame", "read") if dim in result[name].dims}
     value, error = (
         float(result[variable].isel(index).sel(chosen)) if variable in result else float("nan")
         for variable in (name, f"{name}_se")

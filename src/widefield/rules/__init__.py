@@ -2,8 +2,9 @@
 
 from .dfa import DFA
 from .drtp import DRTP
+from .eprop import EProp
 from .fa import FA
-from .feedback import Direct, Feedback, Mirror, Past, Signs, Silent, Vectors, Weights
+from .feedback import Direct, Feedback, Mirror, Past, Readout, Signs, Silent, Truncated, Vectors, Weights
 from .gd import GD
 from .gln import GLN
 from .hebb import Hebb
@@ -11,10 +12,12 @@ from .kolen_pollack import KolenPollack
 from .lookup import RULES, as_rule
 from .mixture import Mixture
 from .readout_only import ReadoutOnly
+from .rflo import RFLO
 from .rule import Gradient, Rule, Site
 from .sign_symmetric import SignSymmetric
 from .signed_hebb import SignedHebb
 from .traditional_hebb import TraditionalHebb
+from .truncated_bptt import TruncatedBPTT
 from .weight_mirror import WeightMirror
 
 __all__ = [
@@ -23,8 +26,10 @@ __all__ = [
     "FA",
     "GD",
     "GLN",
+    "RFLO",
     "RULES",
     "Direct",
+    "EProp",
     "Feedback",
     "Gradient",
     "Hebb",
@@ -32,6 +37,7 @@ __all__ = [
     "Mirror",
     "Mixture",
     "Past",
+    "Readout",
     "ReadoutOnly",
     "Rule",
     "SignSymmetric",
@@ -40,6 +46,8 @@ __all__ = [
     "Silent",
     "Site",
     "TraditionalHebb",
+    "Truncated",
+    "TruncatedBPTT",
     "Vectors",
     "WeightMirror",
     "Weights",

@@ -4,7 +4,8 @@ A chained feedback sends g̃^{ℓ+1} down through a matrix B, signal^ℓ = B^ℓ
 
     B = current·W(t) + initial·W(0) + fresh·W̃ + mirror·V(t),        V ← V + dt·λ(W − V),  V(0) = ρW(0)
 
-with W̃ a fixed N(0, 1) matrix of its own. The last layer gets the vector that `top` makes of the readout's counterparts.
+with W̃ a fixed matrix of its own, N(0, 1) as W(0), or N(0, g²) where W(0) has a gain g. The last layer gets the vector
+that `top` makes of the readout's counterparts.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ PARTS = ("current", "initial", "fresh", "mirror")
 
 
 class Past(NamedTuple):
-    """What the coefficients of a feedback may depend on: weight decay has left `scale` of W(0) after `step` steps."""
+    """What the coefficients of a feedback may depend on: weight decay has left `scale` of W(0) after `step` steps.
+
+    Entries of W(0), and of W̃, have standard deviation `start`.
+    """
 
     scale: Any
     step: Any
     dt: Any
+    start: float = 1.0
 
 
 class Vectors(NamedTuple):
@@ -45,6 +50,8 @@ class Feedback:
     Attributes:
         chained: the signal comes from the layer above, through a matrix.
         direct: the signal is a fixed N(0, 1) vector per layer and output.
+        readout: the signal is the readout w(t), for neurons that are read, and does not come through a matrix.
+        reach: how many stages (frames, layers) of a chain an error passes, its own included; None: all.
         learns: the feedback matrix gets every change that W gets.
         static: its correlation with W(t) changes only by learning, so that the lazy limit has a static kernel.
         closed: B is ρW(0) + √(1−ρ²)W̃, with or without W's changes, in every layer and at the top: what Algorithm 1 and
@@ -56,6 +63,8 @@ class Feedback:
 
     chained: ClassVar[bool] = False
     direct: ClassVar[bool] = False
+    readout: ClassVar[bool] = False
+    reach: int | None = None
     learns: bool = False
     static: ClassVar[bool] = True
     closed: ClassVar[bool] = True
@@ -128,6 +137,25 @@ class Weights(Feedback):
 
 
 @dataclass(frozen=True)
+class Truncated(Feedback):
+    """The signal comes through the transposed weights, but from `reach` stages at most, the output's own included."""
+
+    reach: int = 1
+    rho: ClassVar[float] = 1.0
+    learns: ClassVar[bool] = True
+    chained: ClassVar[bool] = True
+    static: ClassVar[bool] = False
+    closed: ClassVar[bool] = False
+
+    @property
+    def uses(self) -> frozenset[str]:
+        return frozenset({"current"})
+
+    def coefficients(self, past: Past) -> dict[str, Any]:
+        return {"current": 1.0}
+
+
+@dataclass(frozen=True)
 class Signs(Feedback):
     """The signal comes through the signs of the forward weights: sign(W(t))ᵀ, and sign(w(t)) at the last layer.
 
@@ -149,7 +177,8 @@ class Signs(Feedback):
         return frozenset({"current", "fresh"})
 
     def coefficients(self, past: Past) -> dict[str, Any]:
-        return {"current": self.rho / past.scale, "fresh": math.sqrt(1 - self.rho**2)}
+        size = past.scale * past.start
+        return {"current": self.rho / size, "fresh": math.sqrt(1 - self.rho**2) / past.start}
 
     def top(self, w: Vectors, past: Past) -> Array:
         return jnp.sign(w.current)
@@ -193,6 +222,15 @@ class Direct(Feedback):
     """The signal is one fixed N(0,1) vector z̃^ℓ per layer (and per output), straight from the output."""
 
     direct: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Readout(Feedback):
+    """The signal is the readout vector w(t), straight from the output; only neurons that are read have one."""
+
+    readout: ClassVar[bool] = True
+    static: ClassVar[bool] = False
+    closed: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from ..errors import InputError
 from ..problem.references import load_reference
 from .dfa import DFA
 from .drtp import DRTP
+from .eprop import EProp
 from .fa import FA
 from .gd import GD
 from .gln import GLN
@@ -17,10 +18,12 @@ from .hebb import Hebb
 from .kolen_pollack import KolenPollack
 from .mixture import Mixture
 from .readout_only import ReadoutOnly
+from .rflo import RFLO
 from .rule import Rule
 from .sign_symmetric import SignSymmetric
 from .signed_hebb import SignedHebb
 from .traditional_hebb import TraditionalHebb
+from .truncated_bptt import TruncatedBPTT
 from .weight_mirror import WeightMirror
 
 RULES: dict[str, type[Rule]] = {
@@ -36,6 +39,9 @@ RULES: dict[str, type[Rule]] = {
     "sign_symmetric": SignSymmetric,
     "weight_mirror": WeightMirror,
     "readout_only": ReadoutOnly,
+    "rflo": RFLO,
+    "eprop": EProp,
+    "truncated_bptt": TruncatedBPTT,
     "mixture": Mixture,
 }
 

@@ -35,6 +35,10 @@ class Network(abc.ABC):
     def wiring(self, shape: tuple[int, ...]) -> Wiring:
         """The wiring for inputs x of `shape`."""
 
+    def target_frames(self, shape: tuple[int, ...]) -> int | None:
+        """T where targets are (P, T) or (P, T, C) for inputs of `shape`; None where they are (P,) or (P, C)."""
+        return None
+
     def blocks(self, x: np.ndarray) -> np.ndarray:
         """Inputs as (blocks, P, positions, D), one block per `Stage.input`."""
         return x.reshape(1, len(x), -1, x.shape[-1])

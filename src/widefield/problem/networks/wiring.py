@@ -32,10 +32,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class Wiring:
-    """Stages in their order, and what a row of a question is (`layout`)."""
+    """Stages in their order, and what a row of a question is (`layout`).
+
+    Entries of hidden matrices are N(0, start²) at the start, those of fixed feedback matrices too.
+    """
 
     stages: tuple[Stage, ...]
     layout: Layout
+    start: float = 1.0
 
     @property
     def populations(self) -> int:
