@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import jax
 
 from .engine.interpretation import Interpretation
-from .engine.prepare import make_recording, prepare, require_dense
+from .engine.prepare import LEAST_CONDITIONED, make_recording, prepare, require_dense, require_richness
 from .engine.run import Run
 from .engine.state import Spec
 from .errors import require, require_integer, require_number
+from .guard import guarded
 from .precision import double_precision
 from .problem.problem import Problem
 from .progress import make_progress
@@ -26,6 +27,7 @@ SETTLED = 25
 
 
 @double_precision
+@guarded
 def simulate(
     problem: Problem,
     width: int,
@@ -61,9 +63,11 @@ def simulate(
     require_number("tolerance", tolerance, "a number in [1e-7, 0.1]", at_least=LOWEST_TOLERANCE, at_most=0.1)
     recording = make_recording(problem, record, every, neurons)
     require_dense(problem, engine)
+    require_richness(problem, engine)
     spec, inputs = prepare(problem, recording, "float64", tolerance)
     if engine == "auto":
-        engine = cheaper_engine(spec, width, problem.training.steps)
+        lazy = problem.richness < LEAST_CONDITIONED
+        engine = "dense" if lazy else cheaper_engine(spec, width, problem.training.steps)
     keys = jax.random.split(jax.random.key(seed), seeds)
     with make_progress(progress) as bar:
         kind = Interpretation(engine, width)

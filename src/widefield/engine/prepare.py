@@ -17,6 +17,11 @@ from ..rules.promises import share_one_sweep
 from .run import Recording
 from .state import Inputs, Spec
 
+# f = w·φ/(γ₀N) less its value at the start: rounding, and what is dropped below the least tolerance of conditioned
+# networks, 1e-7, are divided by γ₀.
+LEAST_DENSE = 1e-9
+LEAST_CONDITIONED = 1e-5
+
 
 def make_recording(problem: Problem, record: Any, every: int, neurons: int) -> Recording:
     """Check what is to be recorded; None is all kernels (with several outputs Φ)."""
@@ -87,6 +92,13 @@ def input_coordinates(network: Network, x: np.ndarray) -> np.ndarray:
     u, s, _ = np.linalg.svd(rows, full_matrices=False)
     rank = max(1, int(np.sum(s > s[0] * 1e-13))) if s[0] > 0 else 1
     return (u[:, :rank] * s[:rank]).reshape(len(blocks), -1, rank)
+
+
+def require_richness(problem: Problem, engine: str) -> None:
+    """Refuse networks whose outputs would be rounding noise."""
+    least = LEAST_CONDITIONED if engine == "conditioned" else LEAST_DENSE
+    remedy = "wf.solve(…, method='lazy')" if least == LEAST_DENSE else "engine='dense'"
+    require(problem.richness >= least, "richness", problem.richness, f"{least:g} or more here; below, use {remedy}")
 
 
 def require_dense(problem: Problem, engine: str) -> None:

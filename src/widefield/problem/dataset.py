@@ -9,22 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InputError, require
+from ..errors import require
+from .arrays import real_array
 from .fields import checked, convert_fields, frozen
 
 
 def _floats(argument: str, value: ArrayLike) -> np.ndarray:
     """A read-only copy as 64-bit floats."""
-    try:
-        if np.iscomplexobj(value):
-            raise TypeError("complex numbers would lose their imaginary part")
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{argument} is {type(value).__name__}; allowed: an array of real numbers") from error
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        where = tuple(int(i) for i in bad[0])
-        raise InputError(f"{argument} is {array[where]} at index {where}; allowed: finite numbers")
+    array = real_array(argument, value)
     array = array.copy()
     array.setflags(write=False)
     return array

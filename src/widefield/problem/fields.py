@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
-from ..errors import require, require_integer, require_number
+from ..errors import plain, require, require_integer, require_number
 
 T = TypeVar("T")
 Check = Callable[[str, Any], None]
@@ -39,12 +39,11 @@ def frozen(*, eq: bool = True) -> Callable[[type[T]], type[T]]:
 def convert_fields(instance: Any) -> None:
     """Check and convert every field; the first thing that `__post_init__` does."""
     for field in dataclasses.fields(instance):
-        value = getattr(instance, field.name)
+        value = plain(getattr(instance, field.name))
         check, converter = field.metadata.get("check"), field.metadata.get("converter")
         if check is not None:
             check(field.name, value)
-        if converter is not None:
-            object.__setattr__(instance, field.name, converter(value))
+        object.__setattr__(instance, field.name, value if converter is None else converter(value))
 
 
 def real(value: float) -> float:

@@ -12,6 +12,12 @@ INTEGRATORS = ("euler", "ab2")
 SCHEDULES = ("random", "cyclic")
 
 
+def recorded_steps(last: int, every: int) -> np.ndarray:
+    """Every `every`-th of the steps 0 … `last`, and the last."""
+    steps = np.arange(0, last + 1, every)
+    return steps if steps[-1] == last else np.append(steps, last)
+
+
 @frozen()
 class Training:
     """`steps` steps of size `dt` (the learning rate) on the sum of `loss` over the samples.

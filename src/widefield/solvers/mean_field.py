@@ -82,7 +82,7 @@ def solve_mean_field(
         require_number("accuracy", accuracy, "a number in (0, 1)", above=0, at_most=1)
         require(samples is None, "samples", samples, "None where accuracy chooses them")
     recording = make_recording(problem, record, every, neurons)
-    two_time = int(two_time)
+    two_time = int(two_time) if isinstance(two_time, bool) else two_time
     require_integer("two_time", two_time, 0)
     if two_time:
         wiring = problem.wiring

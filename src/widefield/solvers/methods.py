@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import require
+from ..guard import guarded
 from ..precision import double_precision
 from ..problem.problem import Problem
 from ..results.result import Result
@@ -27,6 +28,7 @@ LAZY_RICHNESS = 1e-3
 
 
 @double_precision
+@guarded
 def solve(problem: Problem, method: str = "mean_field", **options: Any) -> Result:
     """What an infinitely wide network learns.
 
@@ -40,7 +42,7 @@ def solve(problem: Problem, method: str = "mean_field", **options: Any) -> Resul
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
     if method == "auto":
         method = choose_method(problem)
-    if method != "mean_field":
+    if method in ("fixed_point", "linear"):
         size = problem.training.batch_size
         require(size == 0, "batch_size", size, f"0 (all points) for method {method}; mean_field takes minibatches")
     solver = SOLVERS[method]

@@ -37,8 +37,8 @@ def predict(
     Args:
         times: training times, 0 or more; ∞ is allowed for the squared loss.
         ridge: r adds −r·f to df/dt; at t = ∞ kernel ridge regression.
-        discrete: the training's own steps of size dt instead of gradient flow, with its momentum and integrator;
-            times are then multiples of dt.
+        discrete: the training's own steps of size dt instead of gradient flow, with its momentum, integrator and
+            batches; times are then multiples of dt.
         tolerance: largest relative error of a Gaussian average.
 
     Returns:
@@ -111,6 +111,10 @@ def _check(problem: Problem, times: Sequence[float] | np.ndarray, ridge: float, 
         ratio = wanted / problem.training.dt
         whole = np.all(np.isfinite(ratio)) and np.allclose(ratio, np.rint(ratio), rtol=1e-9, atol=1e-9)
         require(bool(whole), "times", times, f"multiples of dt = {problem.training.dt:g} with discrete=True")
+    elif problem.training.batch_size > 0:
+        raise InputError(
+            f"batch_size is {problem.training.batch_size}; allowed with gradient flow: 0 (all points), or discrete=True"
+        )
     elif problem.training.momentum > 0:
         raise InputError(f"momentum is {problem.training.momentum:g}; allowed with gradient flow: 0, or discrete=True")
     return wanted

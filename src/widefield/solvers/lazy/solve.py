@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import InputError, require, require_integer
 from ...precision import double_precision
 from ...problem.problem import Problem
+from ...problem.training import recorded_steps
 from ...progress import Progress
 from ...results.derived import alignment, cosine, derive
 from ...results.result import Result, make_result
@@ -44,7 +45,7 @@ def solve_lazy(
     wanted = _wanted(problem, record)
     training, data = problem.training, problem.data
     f = follow_steps(make_drive(problem, tolerance, progress), len(data.all_x), training, 0.0, training.steps)
-    steps = np.arange(0, training.steps + 1, every)
+    steps = recorded_steps(training.steps, every)
     exact = {name: value[0] for name, value in derive(problem, {"f": f[None, steps]}).items()}
     if wanted:
         static = _static(problem, wanted, tolerance)
