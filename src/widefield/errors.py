@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -95,6 +96,16 @@ def require_number(
     """Check that `value` is a finite number (NumPy's too) with above < value and at_least <= value <= at_most."""
     number = isinstance(value, Real) and not isinstance(value, bool) and _fits(value)
     require(number and above < value < float("inf") and at_least <= value <= at_most, argument, value, allowed)  # type: ignore[operator]
+
+
+def require_one_of(argument: str, value: object, names: Iterable[str]) -> None:
+    """Check that `value` is one of some names; arrays and the like are not."""
+    names = tuple(names)
+    require(isinstance(value, str) and value in names, argument, value, f"one of {', '.join(names)}")
+
+
+def require_flag(argument: str, value: object) -> None:
+    require(isinstance(value, bool), argument, value, "True or False")
 
 
 def _fits(value: Any) -> bool:

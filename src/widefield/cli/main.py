@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 from ..errors import MissingExtraError
@@ -14,6 +15,9 @@ def main() -> None:
     except MissingExtraError as error:
         print(f"widefield: {error}", file=sys.stderr)
         sys.exit(2)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no Greek shows "?" in its place
     from .app import app
 
     app(prog_name="widefield")

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, require, require_integer
+from ..numerics.memory import check_memory
 from ..observables import DEFAULT_KERNELS, OBSERVABLES, as_observables
 from ..problem.networks import Network
 from ..problem.problem import Problem
@@ -34,6 +35,20 @@ def make_recording(problem: Problem, record: Any, every: int, neurons: int) -> R
         for name in ("phi_positions", "g_tilde_positions"):
             require(OBSERVABLES[name] not in wanted, "record", name, "other observables for this network")
     return Recording(tuple(sorted(wanted, key=lambda one: one.name)), every, neurons)
+
+
+def check_size(problem: Problem, recording: Recording, width: int, seeds: int) -> None:
+    """Refuse what cannot fit into memory, before anything of its size is made; a bound from below.
+
+    One network has its fields, all of them together their outputs at every recorded time.
+    """
+    data, layout = problem.data, problem.wiring.layout
+    points, steps = data.points + data.test_points, problem.training.steps
+    fields = 3 * width * points * layout.positions * problem.network.depth
+    times = -(-steps // recording.every) + 1
+    records = seeds * times * points * data.outputs + (steps * data.points if problem.training.batch_size else 0)
+    what = f"a run of width {width}, {seeds} seeds and {steps} steps"
+    check_memory(8 * (fields + records), what, "lower width, samples, seeds or steps, or record less often (every=)")
 
 
 def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float = 0.0) -> tuple[Spec, Inputs]:

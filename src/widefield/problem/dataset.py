@@ -56,6 +56,7 @@ class Dataset:
         if self.y_test is not None:
             require(self.x_test is not None, "y_test", "given without x_test", "y_test together with x_test")
             assert self.x_test is not None
+            require(self.y_test.ndim > 0, "y_test", "a single number", "one row per row of x_test")
             self._same_count("y_test", self.y_test, "x_test", self.x_test)
             same = self.y_test.shape[1:] == self.y.shape[1:]
             require(

@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
-from ..errors import plain, require, require_integer, require_number
+from ..errors import plain, require, require_flag, require_integer, require_number, require_one_of
 
 T = TypeVar("T")
 Check = Callable[[str, Any], None]
@@ -60,12 +60,11 @@ def number(allowed: str, **bounds: float) -> Check:
 
 
 def one_of(names: Sequence[str]) -> Check:
-    allowed = f"one of {', '.join(names)}"
-    return lambda name, value: require(isinstance(value, str) and value in names, name, value, allowed)
+    return lambda name, value: require_one_of(name, value, names)
 
 
 def flag(name: str, value: Any) -> None:
-    require(isinstance(value, bool), name, value, "True or False")
+    require_flag(name, value)
 
 
 def instance_of(kind: type | tuple[type, ...], allowed: str) -> Check:

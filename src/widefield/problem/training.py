@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import require
+from ..numerics.memory import check_memory
 from .fields import checked, convert_fields, frozen, number, one_of, real, whole
 from .losses import Loss, as_loss
 
@@ -52,6 +53,9 @@ class Training:
         """1 for the points that teach in a step, 0 for the others, (steps, P)."""
         if self.batch_size == 0:
             return np.ones((self.steps, points))
+        check_memory(
+            8 * self.steps * (points + self.batch_size), "the order of the points", "lower steps or batch_size"
+        )
         needed = self.steps * self.batch_size
         epochs = -(-needed // points)
         generator = np.random.default_rng(self.batch_seed)

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..engine.interpretation import Interpretation, reserved_rows
-from ..engine.prepare import make_recording, prepare
+from ..engine.prepare import check_size, make_recording, prepare
 from ..engine.run import Outcome, Recording, Report, Run
 from ..engine.state import Inputs, Spec, State
 from ..engine.two_time import two_time as two_time_objects
-from ..errors import NotConvergedError, require, require_integer, require_number
+from ..errors import NotConvergedError, require, require_flag, require_integer, require_number, require_one_of
 from ..numerics.sobol import MOST_DIRECTIONS, quasi_normals
 from ..observables import look_up
 from ..problem.activations import LINEAR
@@ -66,7 +66,8 @@ def solve_mean_field(
         neurons: how many particles `h_final` and the trajectories keep.
         two_time: two-time kernels at every so many steps, 0 for none; 1 gives the responses as well.
     """
-    require(precision in LOWEST_TOLERANCE, "precision", precision, "'float64' or 'float32'")
+    require_one_of("precision", precision, LOWEST_TOLERANCE)
+    require_flag("extrapolate", extrapolate)
     if samples is not None:
         require_integer("samples", samples, 16)
     if seeds is not None:
@@ -82,6 +83,7 @@ def solve_mean_field(
         require_number("accuracy", accuracy, "a number in (0, 1)", above=0, at_most=1)
         require(samples is None, "samples", samples, "None where accuracy chooses them")
     recording = make_recording(problem, record, every, neurons)
+    check_size(problem, recording, samples or DEFAULT_SAMPLES, seeds or DEFAULT_SEEDS)
     two_time = int(two_time) if isinstance(two_time, bool) else two_time
     require_integer("two_time", two_time, 0)
     if two_time:

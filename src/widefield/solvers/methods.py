@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import require
+from ..errors import require, require_one_of
 from ..guard import guarded
 from ..precision import double_precision
 from ..problem.problem import Problem
@@ -38,7 +38,7 @@ def solve(problem: Problem, method: str = "mean_field", **options: Any) -> Resul
         options: what the solver takes: samples, seeds, seed, tolerance, accuracy, progress, …
     """
     allowed = ("auto", *SOLVERS)
-    require(method in allowed, "method", method, f"one of {', '.join(allowed)}")
+    require_one_of("method", method, allowed)
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
     if method == "auto":
         method = choose_method(problem)

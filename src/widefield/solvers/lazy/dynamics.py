@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from ...errors import DivergenceError, NotConvergedError
+from ...numerics.memory import check_memory
 from ...problem.problem import Problem
 from ...problem.training import Training
 
@@ -69,6 +70,8 @@ def follow_flow(drive: Drive, points: int, times: np.ndarray, ridge: float) -> n
 def follow_steps(drive: Drive, points: int, training: Training, ridge: float, steps: int) -> np.ndarray:
     """f before every step and after the last, (steps+1, points, C): what the engine reaches as γ₀ → 0."""
     dt, tau = training.dt, training.momentum
+    size = points * drive.problem.data.outputs + (drive.problem.data.points if training.batch_size else 0)
+    check_memory(8 * 3 * (steps + 1) * size, f"a lazy run of {steps} steps", "lower steps or times")
     start = jnp.zeros((points, drive.problem.data.outputs))
     batched = training.batch_size > 0
     batches = (
