@@ -174,7 +174,6 @@ REFUSED = {
     "linear, residual": (case("gd", RESIDUAL, **LONG), {"method": "linear"}, "residual"),
     "linear, batches": (case("gd", batch_size=1, **LONG), {"method": "linear"}, "batch_size is 1"),
     "lazy, decay": (case("gd", weight_decay=0.1, **LONG), {"method": "lazy"}, "weight_decay is 0.1"),
-    "lazy, batches": (case("gd", batch_size=1, **LONG), {"method": "lazy"}, "batch_size is 1"),
     "two times, cnn": (case("gd", wf.CNN(2), **ON_LINES), {"two_time": 1}, "two_time is 1.*CNN"),
     "two times, classes": (case("gd", y=CLASSES, **LONG), {"two_time": 1}, "two_time is 1.*several outputs"),
 }

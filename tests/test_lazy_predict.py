@@ -190,6 +190,23 @@ def test_other_teaching_signals():
     np.testing.assert_allclose(predict(problem(Targets(), dt=1e-4), 0.4)["f"][0], f, rtol=0.05, atol=0.05)
 
 
+def test_steps_with_minibatches_follow_a_plain_loop():
+    question = problem(batch_size=2, batch_seed=4)
+    kernel, y, dt = kernels(DATA.x, NETWORK, "gd").entk, DATA.y, question.training.dt
+    f, rng, order = np.zeros(6), np.random.default_rng(4), []
+    for _ in range(12):
+        if len(order) < 2:
+            order = [*order, *rng.permutation(6)]
+        batch, order = order[:2], order[2:]
+        f = f + dt * kernel[:, batch] @ (y - f)[batch]
+    found = predict(question, 12 * dt, discrete=True)["f"].values[0]
+    np.testing.assert_allclose(found, f, atol=1e-12)
+    np.testing.assert_allclose(solve_lazy(question)["f"].values[12], f, atol=1e-12)
+    assert np.abs(found - predict(problem(), 12 * dt, discrete=True)["f"].values[0]).max() > 0.01
+    with pytest.raises(InputError, match=r"batch_size is 2.*discrete=True"):
+        predict(question, 12 * dt)
+
+
 def test_refusals():
     with pytest.raises(InputError, match="weight_decay"):
         predict(problem(weight_decay=0.1), 1.0)

@@ -6,11 +6,12 @@ The notation normalises by √D inside the network, so inputs here have entries 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
-from .errors import InputError, require, require_integer, require_number
+from .errors import InputError, require, require_flag, require_integer, require_number, require_one_of
 from .extras import require_extra
 from .problem.dataset import Dataset
 from .tabular import table
@@ -41,7 +42,7 @@ def random_gaussian(
         outputs: C; y is (P,) for one output and (P, C) for more.
     """
     _check_sizes(points, dimension, seed, outputs, test_points)
-    require(targets in ("signs", "gaussian"), "targets", targets, "'signs' or 'gaussian'")
+    require_one_of("targets", targets, ("signs", "gaussian"))
     rng = np.random.default_rng(seed)
     total = points + test_points
     x = rng.standard_normal((total, dimension))
@@ -81,7 +82,8 @@ def teacher_student(
     _check_sizes(points, dimension, seed, outputs, test_points)
     require_integer("hidden", hidden, 1)
     require_number("noise", noise, "a number, 0 or more", at_least=0)
-    require(isinstance(signs, bool), "signs", signs, "True or False")
+    require_flag("signs", signs)
+    _check_memory(hidden, dimension + outputs)
     rng = np.random.default_rng(seed)
     u, v = rng.standard_normal((hidden, dimension)), rng.standard_normal((outputs, hidden))
     x = _on_sphere(rng.standard_normal((points + test_points, dimension)))
@@ -116,8 +118,8 @@ def digits(
     require_integer("seed", seed, 0)
     require_integer("test_points", test_points, 0)
     targets = ("signs" if len(classes) == 2 else "one_hot") if targets is None else targets
-    require(targets in ("signs", "one_hot"), "targets", targets, "'signs', 'one_hot' or None")
-    require(isinstance(images, bool), "images", images, "True or False")
+    require_one_of("targets", targets, ("signs", "one_hot"))
+    require_flag("images", images)
 
     pixels, labels = raw_digits()
     chosen = _balanced(labels, classes, points, test_points, np.random.default_rng(seed))
@@ -223,6 +225,7 @@ def digit_rows(
 
 def npz(path: str | Path) -> Dataset:
     """A NumPy .npz file with arrays `x` and `y`, and perhaps `x_test` and `y_test`."""
+    require(isinstance(path, (str, PathLike)), "path", path, "the path of an .npz file")
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -263,6 +266,14 @@ def _check_sizes(points: int, dimension: int, seed: int, outputs: int, test_poin
     sizes = (("points", points, 1), ("dimension", dimension, 1), ("seed", seed, 0), ("outputs", outputs, 1))
     for name, value, minimum in (*sizes, ("test_points", test_points, 0)):
         require_integer(name, value, minimum)
+    _check_memory(points + test_points, dimension + outputs)
+
+
+def _check_memory(rows: int, columns: int) -> None:
+    """Refuse arrays that would not fit, before they are made."""
+    from .numerics.memory import check_memory  # here, because it loads JAX
+
+    check_memory(3 * 8 * rows * columns, "the data set", "take fewer points, dimensions, outputs or hidden neurons")
 
 
 def _check_task(points: int, seed: int, test_points: int, **sizes: tuple[int, int]) -> None:

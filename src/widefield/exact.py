@@ -21,8 +21,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import dawsn
 
-from .errors import DivergenceError, InputError, require, require_number
+from .errors import DivergenceError, InputError, NotConvergedError, require, require_number
 from .precision import double_precision
+from .problem.arrays import LARGEST, real_array
 from .rules.dfa import DFA
 from .rules.fa import FA
 from .rules.gd import GD
@@ -165,7 +166,7 @@ class _FeedbackLaw(_Law):
         def cubic(a: float) -> float:
             return a**3 / 2 + (1 + self.rho) * a - drive
 
-        a = _root(cubic, 0.0, (2 * drive) ** (1 / 3) + 1e-12)
+        a = _root(cubic, 0.0, (2 * drive) ** (1 / 3) * (1 + 1e-9) + 1e-12)
         return Point(0.0, 1 + a**2, self.rho + a**2 / 2)
 
     def movement_laws(self) -> tuple[PowerLaw, PowerLaw]:
@@ -235,8 +236,9 @@ def _law(rule: str | Rule, richness: float, y: float) -> _Law:
     if type(rule) not in _LAWS:
         known = ", ".join(kind.__name__ for kind in _LAWS)
         raise InputError(f"rule is {rule!r}; allowed: one with a closed two-layer flow ({known})")
-    require_number("richness", richness, "a number above 0", above=0)
-    require_number("y", y, "a finite number: |y|, or for Hebb one sample's target")
+    require_number("richness", richness, f"a number above 0, up to {LARGEST:g}", above=0, at_most=LARGEST)
+    whose = f"a number up to {LARGEST:g}: |y|, or for Hebb one sample's target"
+    require_number("y", y, whose, at_least=-LARGEST, at_most=LARGEST)
     return _LAWS[type(rule)](float(richness), float(y), rule)
 
 
@@ -248,14 +250,15 @@ def two_layer_linear(rule: str | Rule, richness: float, y: float, times: ArrayLi
     ```
     """
     law = _law(rule, richness, y)
-    at = np.asarray(times, float)
-    ordered = at.ndim == 1 and len(at) > 0 and np.all(np.isfinite(at)) and at[0] >= 0 and np.all(np.diff(at) > 0)
+    at = real_array("times", times)
+    ordered = at.ndim == 1 and len(at) > 0 and at[0] >= 0 and np.all(np.diff(at) > 0)
     require(bool(ordered), "times", times, "finite numbers, 0 or more, in increasing order")
     state = _integrate(law, at)
     if not np.all(np.isfinite(state)):
         raise DivergenceError(f"the two-layer flow of {rule!r} left the finite numbers; lower richness or y")
-    delta, h_y, g_tilde = law.read(state)
-    return TwoLayer(at, delta, h_y, g_tilde, law.conserved(state), law.fixed_point())
+    with np.errstate(over="ignore", invalid="ignore"):  # conserved quantities of large numbers may overflow
+        delta, h_y, g_tilde = law.read(state)
+        return TwoLayer(at, delta, h_y, g_tilde, law.conserved(state), law.fixed_point())
 
 
 @double_precision
@@ -278,7 +281,12 @@ def _integrate(law: _Law, times: np.ndarray) -> np.ndarray:
         # Local errors add up over the run; a hundredth of the promise per step keeps the sum below it.
         stepsize_controller=diffrax.PIDController(rtol=TOLERANCE / 100, atol=TOLERANCE / 1000),
         max_steps=_MAX_STEPS,
+        throw=False,
     )
+    if solution.result != diffrax.RESULTS.successful:
+        raise NotConvergedError(
+            f"the two-layer flow did not reach time {times[-1]:g} in {_MAX_STEPS} steps; lower times, richness or y"
+        )
     return np.asarray(solution.ys)
 
 
@@ -299,8 +307,10 @@ def feature_movement_laws(rule: str | Rule, y: float) -> tuple[PowerLaw, PowerLa
 
 def hebb_error_roots(h: float, richness: float, y: float) -> tuple[float, float, float]:
     """The errors where Hebb's dΔ/dt vanishes at feature kernel h: 0 and ½[y ± √(y² + 4h/γ₀)]."""
-    require_number("h", h, "a number above 0", above=0)
-    require_number("richness", richness, "a number above 0", above=0)
-    require_number("y", y, "a finite number")
+    for name, value in (("h", h), ("richness", richness)):
+        require_number(
+            name, value, f"a number above 0, from {1 / LARGEST:g} to {LARGEST:g}", at_least=1 / LARGEST, at_most=LARGEST
+        )
+    require_number("y", y, f"a number up to {LARGEST:g}", at_least=-LARGEST, at_most=LARGEST)
     root = math.sqrt(y**2 + 4 * h / richness)
     return 0.0, (y + root) / 2, (y - root) / 2

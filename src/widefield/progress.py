@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
-from .errors import InputError
+from .errors import InputError, shown
 from .extras import has_extra, require_extra
 
 
@@ -61,6 +62,15 @@ class RichBar:
             self._bar = None
 
 
+def _takes_three(update: Callable[..., None]) -> bool:
+    """Whether it can be called with done, total and a message; a dictionary's `update` cannot."""
+    try:
+        inspect.signature(update).bind(0, 1, "")
+    except (TypeError, ValueError):  # of other arguments, or of a builtin that does not say
+        return False
+    return True
+
+
 def make_progress(progress: bool | Progress | None) -> Reporter:
     """True: a bar; False: silence; None: a bar if stderr is a terminal and Rich is there; or your own `Progress`."""
     if progress is None:
@@ -71,8 +81,8 @@ def make_progress(progress: bool | Progress | None) -> Reporter:
         return Reporter(bar, bar.close)
     if progress is False:
         return Reporter()
-    if isinstance(progress, Progress):
+    if isinstance(progress, Progress) and not isinstance(progress, type) and _takes_three(progress.update):
         return Reporter(progress)
     raise InputError(
-        f"progress is {progress!r}; allowed: True, False, None or an object with update(done, total, message)"
+        f"progress is {shown(progress)}; allowed: True, False, None or an object with update(done, total, message)"
     )

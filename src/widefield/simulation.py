@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import jax
 
 from .engine.interpretation import Interpretation
-from .engine.prepare import make_recording, prepare, require_dense
+from .engine.prepare import LEAST_CONDITIONED, check_size, make_recording, prepare, require_dense, require_richness
 from .engine.run import Run
 from .engine.state import Spec
-from .errors import require, require_integer, require_number
+from .errors import require, require_integer, require_number, require_one_of
+from .guard import guarded
 from .precision import double_precision
 from .problem.activations import LINEAR
 from .problem.problem import Problem
@@ -27,6 +28,7 @@ SETTLED = 25
 
 
 @double_precision
+@guarded
 def simulate(
     problem: Problem,
     width: int,
@@ -56,15 +58,18 @@ def simulate(
     require_integer("width", width, 2)
     require_integer("seeds", seeds, 1)
     require_integer("seed", seed, 0)
-    require(engine in ENGINES, "engine", engine, f"one of {', '.join(ENGINES)}")
+    require_one_of("engine", engine, ENGINES)
     if tolerance is None:
         tolerance = CONDITIONED_TOLERANCE if problem.network.activation != LINEAR else LOWEST_TOLERANCE
     require_number("tolerance", tolerance, "a number in [1e-7, 0.1]", at_least=LOWEST_TOLERANCE, at_most=0.1)
     recording = make_recording(problem, record, every, neurons)
+    check_size(problem, recording, width, seeds)
     require_dense(problem, engine)
+    require_richness(problem, engine)
     spec, inputs = prepare(problem, recording, "float64", tolerance)
     if engine == "auto":
-        engine = cheaper_engine(spec, width, problem.training.steps)
+        lazy = problem.richness < LEAST_CONDITIONED
+        engine = "dense" if lazy else cheaper_engine(spec, width, problem.training.steps)
     keys = jax.random.split(jax.random.key(seed), seeds)
     with make_progress(progress) as bar:
         kind = Interpretation(engine, width)

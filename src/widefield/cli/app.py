@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -27,7 +28,9 @@ class GuardedGroup(TyperGroup):
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         self.debug = bool(ctx.params.get("debug"))
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show
+                return super().invoke(ctx)
         except KeyboardInterrupt as error:
             typer.echo("widefield: stopped; files that were there before are as they were", err=True)
             raise typer.Exit(130) from error
@@ -39,12 +42,20 @@ class GuardedGroup(TyperGroup):
         except WidefieldError as error:
             typer.echo(f"widefield: {one_line(error)}", err=True)
             sys.exit(2)
+        except MemoryError:
+            typer.echo("widefield: there is not enough memory; lower width, samples, seeds or steps", err=True)
+            sys.exit(2)
         except Exception as error:
             if self.debug:
                 raise
             hint = "this should not happen; `widefield --debug …` shows where"
             typer.echo(f"widefield: {type(error).__name__}: {one_line(error)} ({hint})", err=True)
             sys.exit(1)
+
+
+def _show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """A warning as one line, without the place in our code that it comes from."""
+    typer.echo(f"widefield: warning: {' '.join(str(message).split())}", err=True)
 
 
 def _version(asked: bool) -> None:

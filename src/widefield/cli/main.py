@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -16,6 +17,9 @@ def main() -> None:
         print(f"widefield: {error}", file=sys.stderr)
         sys.exit(2)
     keep_compiled_programs()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no Greek shows "?" in its place
     from .app import app
 
     app(prog_name="widefield")

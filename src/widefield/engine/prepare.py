@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, require, require_integer
+from ..numerics.memory import check_memory
 from ..observables import ALIGNMENTS, DEFAULT_KERNELS, OBSERVABLES, as_observables
 from ..problem.networks import Network
 from ..problem.problem import Problem
@@ -18,6 +19,10 @@ from .run import Recording
 from .state import Inputs, Spec
 
 LARGEST_RECORD = 2**29  # bytes per replicate that are recorded unasked
+# f = w·φ/(γ₀N) less its value at the start: rounding, and what is dropped below the least tolerance of conditioned
+# networks, 1e-7, are divided by γ₀.
+LEAST_DENSE = 1e-9
+LEAST_CONDITIONED = 1e-5
 
 
 def make_recording(problem: Problem, record: Any, every: int, neurons: int) -> Recording:
@@ -49,6 +54,20 @@ def _default_record(problem: Problem, every: int) -> tuple[tuple[str, ...], str]
     if not wiring.feed_forward:
         return (), note
     return ALIGNMENTS if one else ("phi_alignment",), note
+
+
+def check_size(problem: Problem, recording: Recording, width: int, seeds: int) -> None:
+    """Refuse what cannot fit into memory, before anything of its size is made; a bound from below.
+
+    One network has its fields, all of them together their outputs at every recorded time.
+    """
+    data, layout = problem.data, problem.wiring.layout
+    points, steps = data.points + data.test_points, problem.training.steps
+    fields = 3 * width * points * layout.positions * problem.network.depth
+    times = -(-steps // recording.every) + 1
+    records = seeds * times * points * data.outputs + (steps * data.points if problem.training.batch_size else 0)
+    what = f"a run of width {width}, {seeds} seeds and {steps} steps"
+    check_memory(8 * (fields + records), what, "lower width, samples, seeds or steps, or record less often (every=)")
 
 
 def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float = 0.0) -> tuple[Spec, Inputs]:
@@ -111,6 +130,13 @@ def input_coordinates(network: Network, x: np.ndarray) -> np.ndarray:
     u, s, _ = np.linalg.svd(rows, full_matrices=False)
     rank = max(1, int(np.sum(s > s[0] * 1e-13))) if s[0] > 0 else 1
     return (u[:, :rank] * s[:rank]).reshape(len(blocks), -1, rank)
+
+
+def require_richness(problem: Problem, engine: str) -> None:
+    """Refuse networks whose outputs would be rounding noise."""
+    least = LEAST_CONDITIONED if engine == "conditioned" else LEAST_DENSE
+    remedy = "wf.solve(…, method='lazy')" if least == LEAST_DENSE else "engine='dense'"
+    require(problem.richness >= least, "richness", problem.richness, f"{least:g} or more here; below, use {remedy}")
 
 
 def require_dense(problem: Problem, engine: str) -> None:

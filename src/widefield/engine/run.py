@@ -21,6 +21,7 @@ from ..numerics.memory import available_bytes, bytes_of, check_memory
 from ..observables import Fields, Moment, Observable
 from ..observables.kernels import whole_fields
 from ..precision import enable_x64
+from ..problem.training import recorded_steps
 from .capacity import enlarge, first_room, larger, ranks, shortages
 from .interpretation import Interpretation, Room, initialise
 from .program import step
@@ -45,7 +46,7 @@ class Recording:
 
     def steps(self, last: int) -> np.ndarray:
         """The recorded ones of steps 0 … `last`."""
-        return np.arange(0, last + 1, self.every)
+        return recorded_steps(last, self.every)
 
     def measure(self, spec: Spec, inputs: Inputs, fields: Fields) -> dict[str, Array]:
         """The values of one step, by name."""
@@ -144,7 +145,7 @@ class Run:
         """One chunk of steps, shorter where a step found no room: buffers grow, and the next chunk takes it again."""
         until, began = min(leg.done + leg.chunk, self.total), time.perf_counter()
         state, records, status = _advance(
-            self.spec, self.recording, self.inputs, leg.state, leg.records, jnp.asarray(until)
+            self.spec, self.recording, self.inputs, leg.state, leg.records, jnp.asarray(until), jnp.asarray(self.steps)
         )
         reached, finite, used, short = jax.device_get(status)
         kind, reached = leg.kind, int(reached)
@@ -254,7 +255,7 @@ def _start(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, quasi: 
 
 @partial(jax.jit, static_argnames=("spec", "recording"), donate_argnums=(3, 4))
 def _advance(
-    spec: Spec, recording: Recording, inputs: Inputs, state: State, records: dict[str, Array], until: Array
+    spec: Spec, recording: Recording, inputs: Inputs, state: State, records: dict[str, Array], until: Array, last: Array
 ) -> tuple[State, dict[str, Array], tuple[Array, Array, Room, Room]]:
     """As far as `until`, or to where buffers are full or numbers are not finite; with what `advance` reads."""
 
@@ -270,11 +271,13 @@ def _advance(
 
         def write(kept: dict[str, Array]) -> dict[str, Array]:
             values = recording.measure(spec, inputs, fields)
-            return kept | {name: kept[name].at[now // recording.every].set(value) for name, value in values.items()}
+            slot = -(-now // recording.every)  # the last step has one of its own
+            return kept | {name: kept[name].at[slot].set(value) for name, value in values.items()}
 
-        kept = (
-            write(kept) if recording.every == 1 else jax.lax.cond(now % recording.every == 0, write, lambda k: k, kept)
-        )
+        if recording.every == 1:
+            kept = write(kept)
+        else:
+            kept = jax.lax.cond((now % recording.every == 0) | (now == last), write, lambda k: k, kept)
         if recording.fields_every:
             outside = len(kept["fields"])  # a slot that does not exist is not written
             slot = jnp.where(now % recording.fields_every == 0, now // recording.fields_every, outside)

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InputError, NotConvergedError, require, require_integer
+from ..errors import InputError, NotConvergedError, plain, require, require_integer, shown
 from ..numerics.memory import check_memory
 from ..precision import double_precision
+from ..problem.arrays import real_array
 from ..problem.networks import MLP
 from .averages import LayerAverages, Pairs, layer_averages, site_covariance, site_nodes
 
@@ -62,6 +63,7 @@ def kernel_covariance(
         width: N. The default leaves N·Cov, the coefficient of 1/N.
         samples: a power of 2.
     """
+    width, samples, seeds, seed = (plain(value) for value in (width, samples, seeds, seed))
     points = _check(network, x, width, samples, seeds, seed)
     pairs = Pairs.of(len(points))
     averages, phi, g = _kernels(network, points, pairs)
@@ -86,15 +88,17 @@ def kernel_covariance(
 
 def _check(network: MLP, x: ArrayLike, width: int, samples: int, seeds: int, seed: int) -> np.ndarray:
     if not isinstance(network, MLP) or network.residual:
-        raise InputError(f"network is {network!r}; allowed: an MLP without residual connections")
-    points = np.asarray(x, float)
-    good = points.ndim == 2 and 0 not in points.shape and np.all(np.isfinite(points))
+        raise InputError(f"network is {shown(network)}; allowed: an MLP without residual connections")
+    points = real_array("x", x)
+    good = points.ndim == 2 and 0 not in points.shape
     require(bool(good), "x", f"of shape {points.shape}", "finite numbers of shape (P, D)")
     require_integer("width", width, 1)
     require_integer("samples", samples, 2)
     require(samples & (samples - 1) == 0, "samples", samples, "a power of 2")
     require_integer("seeds", seeds, 2)
     require_integer("seed", seed, 0)
+    nodes = seeds * samples * (len(points) + 1) if len(points) > 2 else 0
+    check_memory(8 * network.depth * (nodes + seeds), "kernel_covariance", "lower samples or seeds")
     return points
 
 

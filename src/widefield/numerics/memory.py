@@ -9,11 +9,23 @@ from ..errors import MemoryBudgetError
 
 
 def available_bytes() -> int | None:
-    """Memory that can be had without swapping, or None where the system does not say."""
+    """Memory that can be had without swapping and within the process's limit, or None where the system does not say."""
     try:
-        return int(psutil.virtual_memory().available)
+        free = int(psutil.virtual_memory().available)
+        limit = _limit()
+        return free if limit is None else max(0, min(free, limit - int(psutil.Process().memory_info().vms)))
     except Exception:  # as many kinds of error as there are systems
         return None
+
+
+def _limit() -> int | None:
+    """Address space that the process may have (`ulimit -v`)."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def bytes_of(tree: object) -> int:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from ..errors import InputError, one_line
+from ..errors import MOST_SHOWN, InputError, cut, one_line, shown
 from ..precision import double_precision
 from .references import find_imported, load_reference, reduce_by_name
 
@@ -75,19 +77,19 @@ ACTIVATIONS = {a.name: a for a in (RELU, TANH, ERF, LINEAR, GELU, SOFTPLUS)}
 def as_activation(value: str | Activation | Elementwise) -> Activation:
     """Turn a name, `module:attribute` or a JAX-differentiable callable into an `Activation`."""
     if isinstance(value, Activation):
-        return value
+        return value if ACTIVATIONS.get(value.name) is value else _checked(value)
     if isinstance(value, str) and value in ACTIVATIONS:
         return ACTIVATIONS[value]
     if isinstance(value, str) and ":" in value:
         loaded = load_reference("activation", value)
         if isinstance(loaded, Activation):
-            return loaded
+            return _checked(loaded)
         return _from_callable(loaded, value)
     if callable(value):
         module, name = getattr(value, "__module__", "?"), getattr(value, "__qualname__", repr(value))
         return _from_callable(value, f"{module}:{name}")
     raise InputError(
-        f"activation is {value!r}; allowed: one of {', '.join(ACTIVATIONS)}, 'module:name' or a JAX callable"
+        f"activation is {shown(value)}; allowed: one of {', '.join(ACTIVATIONS)}, 'module:name' or a JAX callable"
     )
 
 
@@ -97,15 +99,40 @@ def _named(name: str) -> Activation | None:
     return found if found is None or isinstance(found, Activation) else Activation(name, found, Derivative(found))
 
 
-@double_precision
 def _from_callable(phi: Elementwise, name: str) -> Activation:
+    _probe(phi, name, "it")
+    derivative = Derivative(phi)
+    _probe(derivative, name, "its derivative")
+    return Activation(name, phi, derivative)
+
+
+@lru_cache(maxsize=256)
+def _checked(activation: Activation) -> Activation:
+    """An activation of a user's own, tried out."""
+    _probe(activation.phi, activation.name, "its phi")
+    _probe(activation.phi_dot, activation.name, "its phi_dot")
+    return activation
+
+
+@double_precision
+def _probe(function: Elementwise, name: str, part: str) -> None:
+    """Refuse what JAX cannot trace, and functions of several neurons at once."""
+    what, allowed = f"activation is {cut(name, MOST_SHOWN)}", "an elementwise function that JAX can differentiate"
     try:
-        hash(phi)  # compiled functions are kept by it
-        shape = jax.eval_shape(Derivative(phi), jax.ShapeDtypeStruct((2, 3), jnp.float64)).shape
-    except Exception as error:
-        raise InputError(
-            f"activation is {name}; allowed: a callable that JAX can differentiate elementwise ({one_line(error)})"
-        ) from error
-    if shape != (2, 3):
-        raise InputError(f"activation is {name}, which turns shape (2, 3) into {shape}; allowed: elementwise callables")
-    return Activation(name, phi, Derivative(phi))
+        hash(function)  # compiled functions are kept by it
+        h = jnp.linspace(-1.7, 2.1, 6).reshape(2, 3)
+        value, single = jax.jit(lambda h: (function(h), jax.vmap(function)(h.reshape(-1, 1, 1))))(h)
+        single = np.asarray(single).reshape(-1)
+    except Exception as error:  # a user's function may fail in any way
+        raise InputError(f"{what}; {part} fails on a small example ({one_line(error)}); allowed: {allowed}") from error
+    good = hasattr(value, "dtype") and jnp.issubdtype(value.dtype, jnp.floating)
+    got = f"numbers of type {value.dtype}" if hasattr(value, "dtype") else type(value).__name__
+    gives = f"{what}; {part} gives"
+    if not good:
+        raise InputError(f"{gives} {got}; allowed: {allowed}")
+    if value.shape != h.shape:
+        raise InputError(f"{gives} shape {value.shape} for shape {h.shape}; allowed: {allowed}, elementwise")
+    if not np.allclose(np.ravel(value), single, rtol=1e-6, atol=1e-9, equal_nan=True):
+        raise InputError(f"{gives} other values for single neurons than for many; allowed: {allowed}")
+    if not np.all(np.isfinite(value)):
+        raise InputError(f"{gives} {float(value[~jnp.isfinite(value)][0])} between −1.7 and 2.1; allowed: {allowed}")

@@ -10,21 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError, require
+from .arrays import real_array
 from .fields import checked, convert_fields, frozen
 
 
 def _floats(argument: str, value: ArrayLike, missing: bool = False) -> np.ndarray:
     """A read-only copy as 64-bit floats; NaN only where numbers may be `missing`."""
-    try:
-        if np.iscomplexobj(value):
-            raise TypeError("complex numbers would lose their imaginary part")
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{argument} is {type(value).__name__}; allowed: an array of real numbers") from error
-    bad = np.argwhere(np.isinf(array) if missing and array.ndim > 1 else ~np.isfinite(array))
-    if len(bad):
-        where = tuple(int(i) for i in bad[0])
-        raise InputError(f"{argument} is {array[where]} at index {where}; allowed: finite numbers")
+    array = real_array(argument, value, missing=missing and np.ndim(value) > 1)
     array = array.copy()
     array.setflags(write=False)
     return array
@@ -94,6 +86,7 @@ class Dataset:
         if self.y_test is not None:
             require(self.x_test is not None, "y_test", "given without x_test", "y_test together with x_test")
             assert self.x_test is not None
+            require(self.y_test.ndim > 0, "y_test", "a single number", "one row per row of x_test")
             self._same_count("y_test", self.y_test, "x_test", self.x_test)
             same = self.y_test.shape[1:] == self.y.shape[1:]
             require(

@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
-from ..errors import require, require_integer, require_number
+from ..errors import plain, require, require_flag, require_integer, require_number, require_one_of
 
 T = TypeVar("T")
 Check = Callable[[str, Any], None]
@@ -39,12 +39,11 @@ def frozen(*, eq: bool = True) -> Callable[[type[T]], type[T]]:
 def convert_fields(instance: Any) -> None:
     """Check and convert every field; the first thing that `__post_init__` does."""
     for field in dataclasses.fields(instance):
-        value = getattr(instance, field.name)
+        value = plain(getattr(instance, field.name))
         check, converter = field.metadata.get("check"), field.metadata.get("converter")
         if check is not None:
             check(field.name, value)
-        if converter is not None:
-            object.__setattr__(instance, field.name, converter(value))
+        object.__setattr__(instance, field.name, value if converter is None else converter(value))
 
 
 def real(value: float) -> float:
@@ -61,12 +60,11 @@ def number(allowed: str, **bounds: float) -> Check:
 
 
 def one_of(names: Sequence[str]) -> Check:
-    allowed = f"one of {', '.join(names)}"
-    return lambda name, value: require(isinstance(value, str) and value in names, name, value, allowed)
+    return lambda name, value: require_one_of(name, value, names)
 
 
 def flag(name: str, value: Any) -> None:
-    require(isinstance(value, bool), name, value, "True or False")
+    require_flag(name, value)
 
 
 def instance_of(kind: type | tuple[type, ...], allowed: str) -> Check:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..errors import InputError, one_line
+from ..errors import MOST_SHOWN, InputError, cut, one_line, shown
 from ..precision import double_precision
 from .references import find_imported, load_reference, reduce_by_name
 
@@ -92,15 +93,15 @@ LOSSES = {
 def as_loss(value: str | Loss | PerSample) -> Loss:
     """Turn a name, `module:attribute` or a callable ℓ(f, y) of arrays (P, C) giving (P,) into a `Loss`."""
     if isinstance(value, Loss):
-        return value
+        return value if LOSSES.get(value.name) is value else _checked(value)
     if isinstance(value, str) and value in LOSSES:
         return LOSSES[value]
     if isinstance(value, str) and ":" in value:
         loaded = load_reference("loss", value)
-        return loaded if isinstance(loaded, Loss) else _from_callable(loaded, value)
+        return _checked(loaded) if isinstance(loaded, Loss) else _from_callable(loaded, value)
     if callable(value):
         return _from_callable(value, f"{getattr(value, '__module__', '?')}:{getattr(value, '__qualname__', '?')}")
-    raise InputError(f"loss is {value!r}; allowed: one of {', '.join(LOSSES)}, 'module:name' or a callable (f, y)")
+    raise InputError(f"loss is {shown(value)}; allowed: one of {', '.join(LOSSES)}, 'module:name' or a callable (f, y)")
 
 
 @dataclass(frozen=True)
@@ -119,14 +120,35 @@ def _named(name: str) -> Loss | None:
     return found if found is None or isinstance(found, Loss) else Loss(name, PerSampleSum(found))
 
 
-@double_precision
 def _from_callable(per_sample: PerSample, name: str) -> Loss:
     loss = Loss(name, PerSampleSum(per_sample))
-    probe = jax.ShapeDtypeStruct((3, 2), jnp.float64)
-    try:
-        jax.eval_shape(loss.delta, probe, probe)
-    except Exception as error:
-        raise InputError(
-            f"loss is {name}; allowed: a JAX-differentiable callable of f and y (P, C) giving (P,) ({one_line(error)})"
-        ) from error
+    _probe(per_sample, loss)
     return loss
+
+
+@lru_cache(maxsize=256)
+def _checked(loss: Loss) -> Loss:
+    """A loss of a user's own, tried out."""
+    _probe(loss.per_sample, loss)
+    return loss
+
+
+@double_precision
+def _probe(given: PerSample, loss: Loss) -> None:
+    """Refuse what JAX cannot differentiate, and losses that are not real numbers per sample."""
+    what, allowed = (
+        f"loss is {cut(loss.name, MOST_SHOWN)}",
+        "a JAX function of f and y (P, C) that gives (P,) or (P, C)",
+    )
+    f, y = jax.ShapeDtypeStruct((3, 2), jnp.float64), jax.ShapeDtypeStruct((3, 2), jnp.float64)
+    try:
+        hash(loss)  # compiled functions are kept by it
+        value = jax.eval_shape(given, f, y)
+        jax.eval_shape(loss.delta, f, y)
+    except Exception as error:  # a user's function may fail in any way
+        raise InputError(f"{what}, which fails on a small example ({one_line(error)}); allowed: {allowed}") from error
+    if not hasattr(value, "dtype") or not jnp.issubdtype(value.dtype, jnp.floating):
+        got = f"numbers of type {value.dtype}" if hasattr(value, "dtype") else type(value).__name__
+        raise InputError(f"{what}, which gives {got}; allowed: {allowed}")
+    if value.shape not in ((3,), (3, 1), (3, 2)):
+        raise InputError(f"{what}, which gives shape {value.shape} for f of shape (3, 2); allowed: {allowed}")

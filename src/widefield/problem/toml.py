@@ -22,7 +22,7 @@ import numpy as np
 import tomli_w
 
 from ..atomic import write_file
-from ..errors import InputError, require
+from ..errors import InputError, one_line, require
 from ..rules.lookup import RULES, as_rule, rule_name
 from ..rules.rule import Rule
 from .activations import ACTIVATIONS, Activation
@@ -45,9 +45,9 @@ def read_problem(source: str | Path) -> Problem:
     text, folder = _open(source)
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, and tables in tables
         where = "the TOML text" if folder is None else str(source)
-        raise InputError(f"{where} is not valid TOML: {error}") from error
+        raise InputError(f"{where} is not valid TOML: {one_line(error)}") from error
     _check_keys("the problem", content, TABLES, TABLES)
     for name in TABLES[1:]:
         require(isinstance(content[name], dict), name, content[name], f"a table, [{name}]")
@@ -97,7 +97,7 @@ def _open(source: str | Path) -> tuple[str, Path | None]:
         return source, None
     require(isinstance(source, (str, Path)), "path", source, "a TOML file, or TOML text with a line break")
     try:
-        return Path(source).read_text(encoding="utf-8"), Path(source).parent
+        return Path(source).read_text(encoding="utf-8-sig"), Path(source).parent
     except OSError as error:
         raise InputError(f"{source} cannot be read ({error.strerror}); allowed: a TOML file") from error
     except UnicodeDecodeError as error:

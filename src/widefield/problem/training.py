@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import require
+from ..numerics.memory import check_memory
 from .fields import checked, convert_fields, frozen, number, one_of, real, whole
 from .losses import Loss, as_loss
 
 INTEGRATORS = ("euler", "ab2")
 SCHEDULES = ("random", "cyclic")
+
+
+def recorded_steps(last: int, every: int) -> np.ndarray:
+    """Every `every`-th of the steps 0 … `last`, and the last."""
+    steps = np.arange(0, last + 1, every)
+    return steps if steps[-1] == last else np.append(steps, last)
 
 
 @frozen()
@@ -49,6 +56,9 @@ class Training:
         """1 for the points that teach in a step, 0 for the others, (steps, P)."""
         if self.batch_size == 0:
             return np.ones((self.steps, points))
+        check_memory(
+            8 * self.steps * (points + self.batch_size), "the order of the points", "lower steps or batch_size"
+        )
         needed = self.steps * self.batch_size
         epochs = -(-needed // points)
         generator = np.random.default_rng(self.batch_seed)

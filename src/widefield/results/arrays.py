@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError, require
+from ..problem.arrays import real_array
 from ..problem.problem import Problem
 from .derived import complete
 from .labels import NAMES, dims_of, full_dims
@@ -68,11 +69,8 @@ def _sizes(problem: Problem, times: int) -> dict[str, int]:
 
 def _check_steps(steps: ArrayLike) -> np.ndarray:
     allowed = "training steps in increasing order, 0 or more"
-    try:
-        found = np.asarray(steps, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"steps is {steps!r}; allowed: {allowed}") from error
-    good = found.ndim == 1 and found.size > 0 and bool(np.all(np.isfinite(found)) and found[0] >= 0)
+    found = real_array("steps", steps)
+    good = found.ndim == 1 and found.size > 0 and bool(found[0] >= 0)
     require(good and bool(np.all(np.diff(found) > 0)), "steps", steps, allowed)
     return found
 

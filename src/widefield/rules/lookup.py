@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..problem.references import load_reference
 from .dfa import DFA
 from .drtp import DRTP
@@ -59,9 +59,11 @@ def as_rule(value: str | Rule | type[Rule], parameters: Mapping[str, Any] | None
             if isinstance(value, Rule) and not parameters:
                 return value
         else:
-            raise InputError(f"rule is {value!r}; allowed: one of {', '.join(RULES)}, or 'module:Name' for your own")
+            raise InputError(
+                f"rule is {shown(value)}; allowed: one of {', '.join(RULES)}, or 'module:Name' for your own"
+            )
     if not (isinstance(value, type) and issubclass(value, Rule)):
-        raise InputError(f"rule is {value!r}; allowed: a widefield.rules.Rule")
+        raise InputError(f"rule is {shown(value)}; allowed: a widefield.rules.Rule")
     known = {f.name for f in dataclasses.fields(value) if f.init}
     for name in parameters:
         if name not in known:

@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import require
+from ..errors import require, require_one_of
+from ..guard import guarded
 from ..precision import double_precision
 from ..problem.problem import Problem
 from ..progress import Progress
@@ -28,6 +29,7 @@ LAZY_RICHNESS = 1e-3
 
 
 @double_precision
+@guarded
 def solve(
     problem: Problem,
     method: str = "mean_field",
@@ -93,11 +95,11 @@ def solve(
     """
     given = {name: value for name, value in locals().items() if name not in ("problem", "method") and value is not None}
     allowed = ("auto", *SOLVERS)
-    require(method in allowed, "method", method, f"one of {', '.join(allowed)}")
+    require_one_of("method", method, allowed)
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
     if method == "auto":
         method = choose_method(problem)
-    if method != "mean_field":
+    if method in ("fixed_point", "linear"):
         size = problem.training.batch_size
         require(size == 0, "batch_size", size, f"0 (all points) for method {method}; mean_field takes minibatches")
     solver = SOLVERS[method]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import require, require_integer, require_number
+from ...errors import require, require_integer, require_number, require_one_of
+from ...numerics.memory import check_memory
 from ...problem.problem import Problem
 from ...progress import Progress, make_progress
 from ...results.derived import derive
@@ -55,12 +56,15 @@ def solve_fixed_point(
     require_number("damping", damping, "a number in (0, 1]", above=0, at_most=1)
     require_number("convergence", convergence, "a number above 0", above=0)
     require_number("tolerance", tolerance, "a number in [1e-6, 0.1]", at_least=1e-6, at_most=0.1)
-    require(responses in RESPONSES, "responses", responses, f"one of {', '.join(RESPONSES)}")
+    require_one_of("responses", responses, RESPONSES)
     require_integer("seeds", seeds, 1)
     require_integer("seed", seed, 0)
     if max_iterations is None:
         max_iterations = 4 * problem.network.depth * (problem.training.steps + 1)
     require_integer("max_iterations", max_iterations, 1)
+    size = (problem.training.steps + 1) * problem.data.points
+    needed = 8 * (samples * size + seeds * 8 * problem.network.depth * size**2)
+    check_memory(needed, "method 'fixed_point'", "lower samples, seeds or steps, or use method 'mean_field'")
 
     options = Options(samples, float(damping), max_iterations, convergence, tolerance, responses == "jacobian")
     plan = make_plan(problem)

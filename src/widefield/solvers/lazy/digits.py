@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from ...datasets import raw_digits
-from ...errors import require, require_integer
+from ...errors import require, require_integer, require_number
 from ...problem.networks import MLP
 from ...progress import Progress, make_progress
 from ...rules import DFA, FA, GD, GLN, Hebb, Rule
@@ -50,6 +50,7 @@ def load(train: int, test: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Shuffled images (train + test, 64), scaled by one mean and deviation of the training part, and labels."""
     pixels, labels = raw_digits()
     total = len(labels)
+    require_integer("seed", seed, 0)
     require_integer("train", train, 2)
     require_integer("test", test, 1)
     require(train + test <= total, "train + test", train + test, f"at most the {total} digits there are")
@@ -89,9 +90,10 @@ def digits_table(
     progress: bool | Progress | None = False,
 ) -> DigitsTable:
     """Kernel regression on one-hot digits with the eNTK of every rule, and with the NNGP kernel Φ^L."""
-    require(
-        len(depths) > 0 and ridge > 0, "depths, ridge", (tuple(depths), ridge), "one or more depths, a ridge above 0"
-    )
+    require(len(depths) > 0, "depths", tuple(depths), "one or more numbers of hidden layers")
+    for depth in depths:
+        require_integer("depth", depth, 1)
+    require_number("ridge", ridge, "a number above 0", above=0)
     x, labels = load(train, test, seed)
     y = np.eye(10)[labels] - 0.1
     order = np.argsort(labels[:train], kind="stable")

@@ -6,6 +6,7 @@ points teach, all points follow.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from ...errors import DivergenceError, NotConvergedError
+from ...numerics.memory import check_memory
 from ...problem.problem import Problem
 from ...problem.training import Training
 
@@ -24,13 +26,14 @@ class Drive(NamedTuple):
     problem: Problem
     kernels: tuple[tuple[int | None, Array], ...]  # (hidden layer that teaches, or None for Δ itself; kernel)
 
-    def __call__(self, f: Array) -> Array:
+    def __call__(self, f: Array, batch: Array | float = 1.0) -> Array:
+        """`batch` says how often each training point teaches, (P, 1)."""
         problem, rules = self.problem, self.problem.layer_rules
         y = jnp.asarray(problem.data.y_columns)
         delta = problem.training.loss.delta(f[: len(y)], y)
         change = jnp.zeros_like(f)
         for layer, kernel in self.kernels:
-            change += kernel @ (delta if layer is None else rules[layer - 1].teach(delta, y))
+            change += kernel @ (batch * (delta if layer is None else rules[layer - 1].teach(delta, y)))
         return change
 
 
@@ -67,11 +70,17 @@ def follow_flow(drive: Drive, points: int, times: np.ndarray, ridge: float) -> n
 def follow_steps(drive: Drive, points: int, training: Training, ridge: float, steps: int) -> np.ndarray:
     """f before every step and after the last, (steps+1, points, C): what the engine reaches as γ₀ → 0."""
     dt, tau = training.dt, training.momentum
+    size = points * drive.problem.data.outputs + (drive.problem.data.points if training.batch_size else 0)
+    check_memory(8 * 3 * (steps + 1) * size, f"a lazy run of {steps} steps", "lower steps or times")
     start = jnp.zeros((points, drive.problem.data.outputs))
+    batched = training.batch_size > 0
+    batches = (
+        jnp.asarray(replace(training, steps=steps).batches(drive.problem.data.points)) if batched and steps else None
+    )
 
     def change(f: Array, before: Array, index: Array) -> tuple[Array, Array]:
         """The step's change of f, and what the next step has to know of this one."""
-        force = drive(f) - ridge * f
+        force = drive(f, 1.0 if batches is None else batches[index][:, None]) - ridge * f
         if tau > 0:
             velocity = before + (dt / tau) * (force - before)
             return dt * velocity, velocity

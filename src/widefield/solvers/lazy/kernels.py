@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, require
+from ...errors import InputError, plain, require, require_integer
 from ...extras import require_extra
 from ...precision import enable_x64
 from ...problem.networks import Network
@@ -75,10 +76,14 @@ def kernels(
     """
     if store is not None:
         require_extra("zarr", "store=")
-    rule = as_rule(rule)
-    require(
-        len(outputs) > 0 and set(outputs) <= set(OUTPUTS), "outputs", list(outputs), f"some of {', '.join(OUTPUTS)}"
-    )
+        require(isinstance(store, (str, PathLike)), "store", store, "the path of a folder")
+    rule, accuracy, memory_budget = as_rule(rule), plain(accuracy), plain(memory_budget)
+    if memory_budget is not None:
+        require_integer("memory_budget", memory_budget, 1)
+    outputs = (outputs,) if isinstance(outputs, str) else outputs
+    listed = isinstance(outputs, (Sequence, set, frozenset)) and len(outputs) > 0
+    good = listed and all(isinstance(name, str) and name in OUTPUTS for name in outputs)
+    require(good, "outputs", outputs, f"some of {', '.join(OUTPUTS)}")
     with enable_x64(True), make_progress(progress) as bar:
         prepared = prepare(x, network, rule, x2, frozenset(outputs), error, target, accuracy)
         check_budget(prepared, memory_budget, stored=store is not None)

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from ...errors import InputError, require, require_number
+from ...errors import InputError, plain, require, require_flag, require_number
+from ...numerics.memory import check_memory
 from ...precision import double_precision
+from ...problem.arrays import real_array
 from ...problem.losses import SQUARED
 from ...problem.problem import Problem
 from ...progress import Progress
@@ -37,17 +39,19 @@ def predict(
     Args:
         times: training times, 0 or more; ∞ is allowed for the squared loss.
         ridge: r adds −r·f to df/dt; at t = ∞ kernel ridge regression.
-        discrete: the training's own steps of size dt instead of gradient flow, with its momentum and integrator;
-            times are then multiples of dt.
+        discrete: the training's own steps of size dt instead of gradient flow, with its momentum, integrator and
+            batches; times are then multiples of dt.
         accuracy: largest relative error of a Gaussian average.
 
     Returns:
         A `Result` with f, delta, loss, for test points f_test, and accuracies where targets are classes.
     """
+    ridge, discrete, accuracy = plain(ridge), plain(discrete), plain(accuracy)
     wanted = _check(problem, times, ridge, discrete)
-    plain = plain_teaching(problem)
+    require_number("accuracy", accuracy, "a number above 0, up to 0.1", above=0, at_most=0.1)
+    by_delta = plain_teaching(problem)
     points = len(problem.data.all_x)
-    if problem.training.loss == SQUARED and plain and not discrete:
+    if problem.training.loss == SQUARED and by_delta and not discrete:
         [(_, kernel)] = drive_kernels(problem, accuracy, progress)
         split = problem.data.points
         f = flow_outputs(
@@ -102,15 +106,21 @@ def check_static(problem: Problem) -> None:
 def _check(problem: Problem, times: Sequence[float] | np.ndarray, ridge: float, discrete: bool) -> np.ndarray:
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
     check_static(problem)
-    wanted = np.atleast_1d(np.asarray(times, dtype=float))
+    wanted = np.atleast_1d(real_array("times", times, largest=np.inf))
     require(wanted.ndim == 1 and wanted.size > 0, "times", f"of shape {wanted.shape}", "one or more numbers")
     require(bool(np.all(wanted >= 0)), "times", times, "numbers, 0 or more")
     require_number("ridge", ridge, "a number, 0 or more", at_least=0)
-    require(isinstance(discrete, bool), "discrete", discrete, "True or False")
+    require_flag("discrete", discrete)
     if discrete:
         ratio = wanted / problem.training.dt
         whole = np.all(np.isfinite(ratio)) and np.allclose(ratio, np.rint(ratio), rtol=1e-9, atol=1e-9)
         require(bool(whole), "times", times, f"multiples of dt = {problem.training.dt:g} with discrete=True")
+        size = len(problem.data.all_x) * problem.data.outputs
+        check_memory(8 * size * int(ratio.max()), f"a lazy run of {ratio.max():g} steps", "ask for shorter times")
+    elif problem.training.batch_size > 0:
+        raise InputError(
+            f"batch_size is {problem.training.batch_size}; allowed with gradient flow: 0 (all points), or discrete=True"
+        )
     elif problem.training.momentum > 0:
         raise InputError(f"momentum is {problem.training.momentum:g}; allowed with gradient flow: 0, or discrete=True")
     return wanted

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...errors import InputError, require, require_number
+from ...errors import require, require_number
+from ...problem.arrays import real_array
 from ...problem.networks import Network, Wiring
 from ...problem.networks.layout import Layout
 from ...rules.promises import check_rule
@@ -106,7 +107,7 @@ def _basis(table: PairTable | None, points: Points, index: int) -> Any:
 
 def _per_column(argument: str, value: object, right: np.ndarray, layout: Layout) -> np.ndarray:
     """One number per right point, repeated over its positions, (batch, rows); NaN stands for what is not given."""
-    numbers = np.full(len(right), np.nan) if value is None else np.asarray(value, float)
+    numbers = np.full(len(right), np.nan) if value is None else real_array(argument, value)
     require(numbers.shape == (len(right),), argument, f"of shape {numbers.shape}", f"shape ({len(right)},)")
     if layout.pooled:
         return np.repeat(numbers, layout.positions)[None]
@@ -114,13 +115,9 @@ def _per_column(argument: str, value: object, right: np.ndarray, layout: Layout)
 
 
 def check_points(argument: str, x: object, network: Network) -> np.ndarray:
-    try:
-        array = np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{argument} is {type(x).__name__}; allowed: an array of real numbers") from error
+    array = real_array(argument, x)
     fits = network.fits(array.shape) and 0 not in array.shape
     require(fits, argument, f"of shape {array.shape}", network.takes)
-    require(bool(np.all(np.isfinite(array))), argument, "not finite everywhere", "finite numbers")
     return array
 
 
@@ -138,7 +135,7 @@ def prepare(
     require(isinstance(network, Network), "network", type(network).__name__, "a widefield.MLP or widefield.CNN")
     check_rule(rule, network.depth)
     check_static_feedback(rule, network.depth)
-    require_number("accuracy", accuracy, "a number above 0", above=0)
+    require_number("accuracy", accuracy, "a number above 0, up to 0.1", above=0, at_most=0.1)
     left = check_points("x", x, network)
     right = left if x2 is None else check_points("x2", x2, network)
     require(left.shape[1:] == right.shape[1:], "x2", f"of shape {right.shape}", f"points of shape {left.shape[1:]}")

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from ...errors import InputError, require, require_integer
+from ...errors import InputError, require, require_integer, require_number
 from ...precision import double_precision
 from ...problem.problem import Problem
+from ...problem.training import recorded_steps
 from ...progress import Progress
 from ...results.derived import alignment, cosine, derive
 from ...results.result import Result, make_result
@@ -40,11 +41,12 @@ def solve_lazy(
     """
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
     require_integer("every", every, 1)
+    require_number("accuracy", accuracy, "a number above 0, up to 0.1", above=0, at_most=0.1)
     check_static(problem)
     wanted = _wanted(problem, record)
     training, data = problem.training, problem.data
     f = follow_steps(make_drive(problem, accuracy, progress), len(data.all_x), training, 0.0, training.steps)
-    steps = np.arange(0, training.steps + 1, every)
+    steps = recorded_steps(training.steps, every)
     exact = {name: value[0] for name, value in derive(problem, {"f": f[None, steps]}).items()}
     if wanted:
         static = _static(problem, wanted, accuracy)
@@ -58,8 +60,11 @@ def _wanted(problem: Problem, record: Sequence[str] | None) -> tuple[str, ...]:
         if problem.data.outputs > 1:
             return ("phi",)
         return RECORDED if known else RECORDED[:-1]
+    allowed = f"names from {', '.join(RECORDED)}"
+    record = (record,) if isinstance(record, str) else record
+    require(isinstance(record, (Sequence, set, frozenset)), "record", record, allowed)
     for name in record:
-        require(name in RECORDED, "record", name, f"names from {', '.join(RECORDED)}")
+        require(isinstance(name, str) and name in RECORDED, "record", name, allowed)
     if "g_tilde_tilde" in record and not known:
         raise InputError(
             f"record has g_tilde_tilde, which the lazy limit knows only for rules g̃ = φ̇⊙signal in an MLP, not for "

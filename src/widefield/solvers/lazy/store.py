@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ...errors import ResultFileError
+from ...errors import MOST_SHOWN, ResultFileError, cut
 from .prepare import Prepared
 from .tiles import Kernels, Tile, output_shapes, place
 
@@ -57,9 +57,9 @@ def open_store(path: str | Path, prepared: Prepared, tile: int, numbers: tuple[o
 
     path = Path(path)
     settings = fingerprint(prepared, numbers)
-    if path.exists():
-        return _resume(path, prepared, settings)
     try:
+        if path.exists():
+            return _resume(path, prepared, settings)
         group = zarr.open_group(path, mode="w-")
         for name, shape in output_shapes(prepared).items():
             lead = () if name == "entk" else (1,)
@@ -69,8 +69,12 @@ def open_store(path: str | Path, prepared: Prepared, tile: int, numbers: tuple[o
         group.create_array("finished", shape=grid, chunks=(1, 1), dtype="bool")
         # Written last: a store without it was never fully set up.
         group.attrs.update({"format": FORMAT, "settings": settings, "tile": tile})
+    except ResultFileError:
+        raise
     except OSError as error:
-        raise ResultFileError(f"store {path} cannot be written ({error.strerror or error})") from error
+        raise ResultFileError(
+            f"store {cut(str(path), MOST_SHOWN)} cannot be written ({error.strerror or error})"
+        ) from error
     return KernelStore(group, prepared, tile, frozenset())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import InputError, require
+from ...errors import InputError, require, require_flag
 from ...numerics.memory import check_memory
 from ...problem.activations import LINEAR
 from ...problem.problem import Problem
@@ -53,7 +53,7 @@ def closes(problem: Problem) -> bool:
 def _check(problem: Problem, two_time: bool) -> None:
     network, data = problem.network, problem.data
     _check_closure(problem)
-    require(isinstance(two_time, bool), "two_time", two_time, "True or False")
+    require_flag("two_time", two_time)
     require(not (two_time and data.outputs > 1), "two_time", two_time, "False where there is more than one output")
     entries = (problem.training.steps + 1) * data.points * data.outputs
     # Kernels, and coefficients of two fields on two sources, or of three on four.

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.prepare import make_recording
+from ...engine.prepare import check_size, make_recording
 from ...engine.run import Recording
-from ...errors import require, require_integer, require_number
+from ...errors import require, require_flag, require_integer, require_number, require_one_of
 from ...observables import Observable, look_up
 from ...precision import double_precision
 from ...problem.activations import LINEAR
@@ -49,8 +49,9 @@ def solve_mean_field(
     """Infinite width, by S = `samples` particles in `seeds` independent replicates; arguments as in `wf.solve`."""
     settings = _Settings(problem, samples, seeds, tolerance, accuracy, precision)
     require_integer("seed", seed, 0)
-    require(isinstance(extrapolate, bool), "extrapolate", extrapolate, "True or False")
+    require_flag("extrapolate", extrapolate)
     recording = _recording(problem, record, every, neurons, two_time)
+    check_size(problem, recording, settings.samples, settings.seeds)
     with make_progress(progress) as bar:
         shared = Replicates(problem, recording, settings.precision, seed, bar.update)
         aim = Aim(shared, settings.samples, settings.tolerance, mends=tolerance is None)
@@ -105,7 +106,7 @@ class _Settings:
 
     def _precision(self, problem: Problem, precision: str | None) -> str:
         if precision is not None:
-            require(precision in LOWEST_TOLERANCE, "precision", precision, "'float64' or 'float32'")
+            require_one_of("precision", precision, LOWEST_TOLERANCE)
             return precision
         coarse = self.aims and self.accuracy >= SINGLE_ACCURACY and problem.network.activation != LINEAR
         return "float32" if coarse and problem.richness >= 10 * LOWEST_RICHNESS["float32"] else "float64"

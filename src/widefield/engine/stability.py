@@ -1,0 +1,136 @@
+"""Which steps are stable: an estimate from the kernel at initialisation.
+
+Near its start a run with the squared loss follows Δ(t+dt) = (1 − dt·K)Δ(t), so it grows once dt passes 2/λ_max(K).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..precision import double_precision
+from ..problem.losses import SQUARED
+from ..problem.problem import Problem
+from ..problem.training import Training
+from ..rules.rule import Rule
+
+NEURONS = 1024  # of the random network that K(0) is estimated with: some 5 % of λ_max
+MOST_POINTS = 512  # of which K(0) is made; of more points λ_max is that of a part, scaled up
+MOST_ROWS = 4096  # points times positions of a CNN
+ITERATIONS = 30
+
+
+def largest_eigenvalue(kernel: np.ndarray) -> float:
+    """λ_max of a symmetric kernel (P, P) with entries of any sign, by power iterations, O(P²)."""
+    vector = np.random.default_rng(0).standard_normal(len(kernel))
+    size = 0.0
+    for _ in range(ITERATIONS):
+        norm = np.linalg.norm(vector)
+        if not (norm > 0 and np.isfinite(norm)):
+            return float(norm)
+        vector = kernel @ (vector / norm)
+        size = float(np.linalg.norm(vector))
+    return size
+
+
+@lru_cache(maxsize=64)
+@double_precision
+def stable_step(problem: Problem) -> float:
+    """An estimate of the largest stable dt at the start: 2/λ_max(K(0)) for plain steps on the squared loss.
+
+    K(0) is that of a network of some hundred neurons. Where G̃ has no closed form, or the network is not a plain MLP, it
+    is the readout's part alone, which is smaller: the estimate is then too large rather than too small. Infinite where
+    nothing is known.
+    """
+    training, data = problem.training, problem.data
+    with np.errstate(all="ignore"):
+        kernel = _initial_kernel(problem)
+        largest = _of_all_points(kernel, training.batch_size or data.points)
+        curvature = _curvature(problem) * largest
+    if not (np.isfinite(curvature) and curvature > 0):
+        return math.inf
+    return _stable_below(training, curvature)
+
+
+def _stable_below(training: Training, curvature: float) -> float:
+    """The largest dt for which f ← f − dt·curvature·f decays, by the training's own method."""
+    if training.momentum > 0:
+        # Roots of x² − (2 − a − a·dt·λ)x + 1 − a, a = dt/τ, leave the unit circle at dt²λ + 2dt = 4τ.
+        return (math.sqrt(1 + 4 * training.momentum * curvature) - 1) / curvature
+    return (1.0 if training.integrator == "ab2" else 2.0) / curvature
+
+
+def _of_all_points(kernel: np.ndarray, points: int) -> float:
+    """λ_max for `points` points like those of the kernel: its excess over the mean diagonal grows with them."""
+    alone, largest = float(np.mean(np.diag(kernel))), largest_eigenvalue(kernel)
+    others = len(kernel) - 1
+    return largest if points == len(kernel) or others == 0 else alone + (largest - alone) * (points - 1) / others
+
+
+def _initial_kernel(problem: Problem) -> np.ndarray:
+    """K(0) of some training points, from the features of a random network."""
+    data, wiring = problem.data, problem.wiring
+    rng = np.random.default_rng(0)
+    most = max(1, min(MOST_POINTS, MOST_ROWS // wiring.layout.positions))
+    chosen = slice(None) if data.points <= most else rng.choice(data.points, most, replace=False)
+    blocks = problem.network.blocks(data.x[chosen])
+    points, activation = blocks.shape[1], problem.network.activation
+    plain = wiring.feed_forward and not wiring.layout.grid and not any(stage.carry for stage in wiring.stages)
+    h = phi = np.zeros(0)
+    features, slopes = [], []
+    for stage in wiring.stages:
+        drive = 0.0
+        if stage.input is not None:
+            drive = _random_layer(rng, wiring.layout, blocks[stage.input])
+        if stage.matrix is not None:
+            drive = drive + _random_layer(rng, wiring.layout, phi)
+        h = stage.gain * drive + (stage.carry * h if stage.carry else 0.0)
+        gated = problem.layer_rules[stage.population].gated
+        gate = _random_layer(rng, wiring.layout, blocks[0]) if gated else h
+        dot = np.asarray(activation.phi_dot(jnp.asarray(gate)))
+        phi = dot * h if gated else np.asarray(activation.phi(jnp.asarray(h)))
+        if plain:
+            features.append(phi[:, 0] @ phi[:, 0].T / NEURONS)
+            slopes.append(dot[:, 0] @ dot[:, 0].T / NEURONS)
+    seen = np.asarray(wiring.layout.pool(jnp.asarray(phi))).reshape(points, -1)
+    kernel = seen @ seen.T / NEURONS
+    if plain:
+        kernel = kernel + _hidden_part(problem, blocks[0, :, 0], features, slopes)
+    return kernel
+
+
+def _random_layer(rng: np.random.Generator, layout, field: np.ndarray) -> np.ndarray:
+    """W applied to a field (P, positions, n), divided by √n."""
+    rows = np.asarray(layout.unfold(jnp.asarray(field)))
+    weights = rng.standard_normal((rows.shape[-1], NEURONS))
+    return (rows @ weights / math.sqrt(field.shape[-1])).reshape(len(field), -1, NEURONS)
+
+
+def _hidden_part(problem: Problem, x: np.ndarray, features: list[np.ndarray], slopes: list[np.ndarray]) -> np.ndarray:
+    """Σ_{ℓ<L} G̃^{ℓ+1} ∘ Φ^ℓ of the layers whose G̃ has a closed form and that are taught by Δ."""
+    below = [x @ x.T / x.shape[-1], *features[:-1]]
+    above, total = np.ones_like(below[0]), np.zeros_like(below[0])
+    for rule, phi, slope in zip(*(reversed(part) for part in (problem.layer_rules, below, slopes)), strict=True):
+        found = rule.lazy_g_tilde(jnp.asarray(above), jnp.asarray(slope))
+        if found is None or type(rule).teach is not Rule.teach:
+            break
+        above = np.asarray(found)
+        total = total + above * phi
+    return total
+
+
+def _curvature(problem: Problem) -> float:
+    """The largest eigenvalue of a sample's ∂²ℓ/∂f² at f = 0; 1 for the squared loss."""
+    loss, y = problem.training.loss, jnp.asarray(problem.data.y_columns[:MOST_POINTS])
+    if loss == SQUARED:
+        return 1.0
+
+    def of_one(target):
+        return jax.hessian(lambda f: loss.total(f[None], target[None]))(jnp.zeros_like(target))
+
+    found = np.asarray(jax.vmap(of_one)(y))
+    return float(np.max(np.linalg.eigvalsh(found))) if np.all(np.isfinite(found)) else math.nan
