@@ -83,7 +83,6 @@ def solve_mean_field(
         require_number("accuracy", accuracy, "a number in (0, 1)", above=0, at_most=1)
         require(samples is None, "samples", samples, "None where accuracy chooses them")
     recording = make_recording(problem, record, every, neurons)
-    check_size(problem, recording, samples or DEFAULT_SAMPLES, seeds or DEFAULT_SEEDS)
     two_time = int(two_time) if isinstance(two_time, bool) else two_time
     require_integer("two_time", two_time, 0)
     if two_time:
@@ -91,6 +90,7 @@ def solve_mean_field(
         plain = wiring.layout.positions == 1 and wiring.feed_forward and problem.data.outputs == 1
         require(plain, "two_time", two_time, "0 for a CNN, a recurrent network or several outputs")
         recording = dataclasses.replace(recording, fields_every=two_time)
+    check_size(problem, recording, samples or DEFAULT_SAMPLES, seeds or DEFAULT_SEEDS)
     spec, inputs = prepare(problem, recording, precision)
     kind = Interpretation("mean_field", samples or DEFAULT_SAMPLES, dtype=precision)
     replicates = seeds or DEFAULT_SEEDS
