@@ -63,9 +63,9 @@ def simulate(
         tolerance = CONDITIONED_TOLERANCE if problem.network.activation != LINEAR else LOWEST_TOLERANCE
     require_number("tolerance", tolerance, "a number in [1e-7, 0.1]", at_least=LOWEST_TOLERANCE, at_most=0.1)
     recording = make_recording(problem, record, every, neurons)
-    check_size(problem, recording, width, seeds)
     require_dense(problem, engine)
     require_richness(problem, engine)
+    check_size(problem, recording, width, seeds)
     spec, inputs = prepare(problem, recording, "float64", tolerance)
     if engine == "auto":
         lazy = problem.richness < LEAST_CONDITIONED

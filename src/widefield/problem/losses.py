@@ -141,14 +141,19 @@ def _probe(given: PerSample, loss: Loss) -> None:
         "a JAX function of f and y (P, C) that gives (P,) or (P, C)",
     )
     f, y = jax.ShapeDtypeStruct((3, 2), jnp.float64), jax.ShapeDtypeStruct((3, 2), jnp.float64)
+    hint = ""
     try:
         hash(loss)  # compiled functions are kept by it
         value = jax.eval_shape(given, f, y)
-        jax.eval_shape(loss.delta, f, y)
+        if not hasattr(value, "dtype"):
+            hint = type(value).__name__
+        elif not jnp.issubdtype(value.dtype, jnp.floating):
+            hint = f"numbers of type {value.dtype}"
+        elif value.shape not in ((3,), (3, 1), (3, 2)):
+            hint = f"shape {value.shape} for f of shape (3, 2)"
+        else:
+            jax.eval_shape(loss.delta, f, y)
     except Exception as error:  # a user's function may fail in any way
         raise InputError(f"{what}, which fails on a small example ({one_line(error)}); allowed: {allowed}") from error
-    if not hasattr(value, "dtype") or not jnp.issubdtype(value.dtype, jnp.floating):
-        got = f"numbers of type {value.dtype}" if hasattr(value, "dtype") else type(value).__name__
-        raise InputError(f"{what}, which gives {got}; allowed: {allowed}")
-    if value.shape not in ((3,), (3, 1), (3, 2)):
-        raise InputError(f"{what}, which gives shape {value.shape} for f of shape (3, 2); allowed: {allowed}")
+    if hint:
+        raise InputError(f"{what}, which gives {hint}; allowed: {allowed}")

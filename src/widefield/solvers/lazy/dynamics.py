@@ -67,11 +67,16 @@ def follow_flow(drive: Drive, points: int, times: np.ndarray, ridge: float) -> n
     return f[back]
 
 
+def check_length(problem: Problem, steps: int) -> None:
+    """Refuse a run whose outputs at every step would not fit into memory."""
+    data = problem.data
+    size = (data.points + data.test_points) * data.outputs + (data.points if problem.training.batch_size else 0)
+    check_memory(8 * 3 * (steps + 1) * size, f"a lazy run of {steps} steps", "lower steps, or ask for shorter times")
+
+
 def follow_steps(drive: Drive, points: int, training: Training, ridge: float, steps: int) -> np.ndarray:
     """f before every step and after the last, (steps+1, points, C): what the engine reaches as γ₀ → 0."""
     dt, tau = training.dt, training.momentum
-    size = points * drive.problem.data.outputs + (drive.problem.data.points if training.batch_size else 0)
-    check_memory(8 * 3 * (steps + 1) * size, f"a lazy run of {steps} steps", "lower steps or times")
     start = jnp.zeros((points, drive.problem.data.outputs))
     batched = training.batch_size > 0
     batches = (

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import InputError, plain, require, require_flag, require_number
-from ...numerics.memory import check_memory
 from ...precision import double_precision
 from ...problem.arrays import real_array
 from ...problem.losses import SQUARED
@@ -17,7 +16,7 @@ from ...progress import Progress
 from ...results.derived import derive
 from ...results.result import Result, make_result
 from ...rules.rule import Rule
-from .dynamics import Drive, follow_flow, follow_steps
+from .dynamics import Drive, check_length, follow_flow, follow_steps
 from .flow import flow_outputs
 from .kernels import problem_kernels
 
@@ -115,8 +114,7 @@ def _check(problem: Problem, times: Sequence[float] | np.ndarray, ridge: float, 
         ratio = wanted / problem.training.dt
         whole = np.all(np.isfinite(ratio)) and np.allclose(ratio, np.rint(ratio), rtol=1e-9, atol=1e-9)
         require(bool(whole), "times", times, f"multiples of dt = {problem.training.dt:g} with discrete=True")
-        size = len(problem.data.all_x) * problem.data.outputs
-        check_memory(8 * size * int(ratio.max()), f"a lazy run of {ratio.max():g} steps", "ask for shorter times")
+        check_length(problem, int(ratio.max()))
     elif problem.training.batch_size > 0:
         raise InputError(
             f"batch_size is {problem.training.batch_size}; allowed with gradient flow: 0 (all points), or discrete=True"

@@ -15,7 +15,7 @@ from ...progress import Progress
 from ...results.derived import alignment, cosine, derive
 from ...results.result import Result, make_result
 from ...rules.rule import Site
-from .dynamics import follow_steps
+from .dynamics import check_length, follow_steps
 from .kernels import problem_kernels
 from .predict import check_static, make_drive
 
@@ -44,6 +44,7 @@ def solve_lazy(
     require_number("accuracy", accuracy, "a number above 0, up to 0.1", above=0, at_most=0.1)
     check_static(problem)
     wanted = _wanted(problem, record)
+    check_length(problem, problem.training.steps)
     training, data = problem.training, problem.data
     f = follow_steps(make_drive(problem, accuracy, progress), len(data.all_x), training, 0.0, training.steps)
     steps = recorded_steps(training.steps, every)
