@@ -1,9 +1,11 @@
-"""How long runs say how far they are."""
+"""Progress reporting for long runs."""
 
 from __future__ import annotations
 
+import html
 import inspect
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
@@ -71,10 +73,49 @@ def _takes_three(update: Callable[..., None]) -> bool:
     return True
 
 
+class NotebookBar:
+    """A bar below a notebook's cell, a plain HTML element that needs no widgets; gone at the end."""
+
+    EVERY = 0.2  # seconds between updates: each is a message to the browser
+
+    def __init__(self) -> None:
+        self._shown: Any = None
+        self._last = 0.0
+
+    def update(self, done: int, total: int, message: str = "") -> None:
+        now = time.monotonic()
+        if self._shown is None or now - self._last >= self.EVERY:
+            self._last = now
+            self._show(f"<progress value='{done}' max='{total}'></progress> {done}/{total} {html.escape(message)}")
+
+    def close(self) -> None:
+        if self._shown is not None:
+            self._show("")
+
+    def _show(self, text: str) -> None:
+        from IPython.display import HTML, display  # type: ignore[import-not-found]
+
+        if self._shown is None:
+            self._shown = display(HTML(text), display_id=True)
+        else:
+            self._shown.update(HTML(text))
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this code; imports nothing."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
 def make_progress(progress: bool | Progress | None) -> Reporter:
-    """True: a bar; False: silence; None: a bar if stderr is a terminal and Rich is there; or your own `Progress`."""
+    """True: a bar; False: silence; None: a bar in a notebook, or on a terminal if Rich is there; or a `Progress`."""
+    notebook = in_notebook()
     if progress is None:
-        progress = sys.stderr.isatty() and has_extra("cli")
+        progress = notebook or (sys.stderr.isatty() and has_extra("cli"))
+    if progress is True and notebook:
+        below = NotebookBar()
+        return Reporter(below, below.close)
     if progress is True:
         require_extra("cli", "progress=True")
         bar = RichBar()

@@ -28,7 +28,7 @@ class Picture(Figure):
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
-        self.savefig(buffer, format="png")
+        self.savefig(buffer, format="png", dpi=self.get_dpi())
         return buffer.getvalue()
 
     def to_html(self, text: str = "") -> str:

@@ -46,6 +46,17 @@ def plot_result(result: Result) -> Picture:
     return figure
 
 
+def thumbnail(result: Result) -> Picture | None:
+    """The curves of `plot_result` in one row, or None where there are none."""
+    drawn = ((_losses, _CURVES[:1]), (_alignments, _ALIGNMENTS), (_cosines, ("gradient_cosine",)))
+    panels = [partial(draw, {"": result}) for draw, needed in drawn if any(name in result for name in needed)]
+    if not panels:
+        return None
+    figure = grid(panels)
+    figure.set_dpi(60)
+    return figure
+
+
 def plot_comparison(comparison: Comparison) -> Picture:
     """Curves in one, final kernels side by side with their difference, and the numbers."""
     a, b, numbers = comparison.a, comparison.b, repr(comparison)

@@ -7,6 +7,7 @@ import textwrap
 from typing import Any
 
 from ..errors import printable
+from ..extras import has_extra
 from .estimate import Estimate
 from .result import Result
 from .stored import read_header
@@ -38,12 +39,21 @@ def summarise(result: Result) -> str:
 
 
 def summarise_html(result: Result) -> str:
-    """The same as two small HTML tables."""
+    """The same as two small HTML tables, and a picture where Matplotlib is installed."""
     about = "".join(_html_row(name, value) for name, value in description(result))
     rows = progress_rows(result)
     learnt = _html_row("", "start", "end", tag="th") + "".join(_html_row(*row) for row in rows) if rows else ""
     title = f"<b>widefield result</b>, method <code>{html.escape(result.method)}</code>"
-    return f"<div>{title}<table>{about}</table><table>{learnt}</table></div>"
+    return f"<div>{title}<table>{about}</table><table>{learnt}</table>{_picture(result)}</div>"
+
+
+def _picture(result: Result) -> str:
+    if not has_extra("plot"):
+        return ""
+    from .pictures import thumbnail
+
+    small = thumbnail(result)
+    return "" if small is None else small.to_html("loss, alignments and cosines along training")
 
 
 def description(result: Result) -> list[tuple[str, str]]:
