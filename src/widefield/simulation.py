@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import jax
 
+from .engine.checkpoint import Checkpoint, identity
 from .engine.interpretation import Interpretation
 from .engine.prepare import LEAST_CONDITIONED, check_size, make_recording, prepare, require_dense, require_richness
 from .engine.run import Run
@@ -15,7 +17,7 @@ from .guard import guarded
 from .precision import double_precision
 from .problem.activations import LINEAR
 from .problem.problem import Problem
-from .progress import make_progress
+from .progress import Progress, make_progress
 from .results.derived import derive
 from .results.result import Result, make_result
 
@@ -40,7 +42,8 @@ def simulate(
     record: Sequence[str] | None = None,
     neurons: int = 1000,
     tolerance: float | None = None,
-    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    progress: bool | Progress | None = None,
 ) -> Result:
     """Train `seeds` networks of `width` neurons per hidden layer; mean and standard error over them.
 
@@ -52,7 +55,9 @@ def simulate(
             On request: phi_positions and g_tilde_positions of a CNN, h_particles, z_particles, g_tilde_particles.
         neurons: how many neurons' last preactivations `h_final` keeps.
         tolerance: relative size below which a new direction is dropped by "conditioned".
-        progress: show a bar; default on a terminal only.
+        checkpoint: a folder to which networks are written every five minutes and when they are done; the same call goes
+            on from there, with the numbers of a run that was never stopped.
+        progress: show a bar; default on a terminal only. Or an object with update(done, total, message).
     """
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
     require_integer("width", width, 2)
@@ -73,7 +78,11 @@ def simulate(
     keys = jax.random.split(jax.random.key(seed), seeds)
     with make_progress(progress) as bar:
         kind = Interpretation(engine, width)
-        run = Run(spec, inputs, kind, recording, problem.training.steps, keys, report=bar.update)
+        said = {"width": width, "seeds": seeds, "seed": seed, "engine": engine, "tolerance": tolerance,
+                "every": every, "neurons": neurons, "record": [one.name for one in recording.wanted]}  # fmt: skip
+        trainer = None if checkpoint is None else Checkpoint(checkpoint, identity(problem, said))
+        steps = problem.training.steps
+        run = Run(spec, inputs, kind, recording, steps, keys, report=bar.update, trainer=trainer)
         outcome = run.to_the_end()
     arrays = derive(problem, outcome.arrays)
     info = outcome.info | ({"notes": recording.note} if recording.note else {})

@@ -123,6 +123,12 @@ class Checkpoint:
         self._write(path, leg, records, finished=True)
         return records, dataclasses.replace(leg, state=None, records={})  # type: ignore[arg-type]
 
+    def __call__(
+        self, run: Run, number: int, room: Room | None, watch: Callable[[Leg], None]
+    ) -> tuple[dict[str, np.ndarray], Leg]:
+        """The `trainer` of a run."""
+        return self.train(run, number, room, watch)
+
     def _write(self, path: Path, leg: Leg, arrays: Mapping[str, np.ndarray], finished: bool) -> None:
         """A checkpoint that cannot be written is no reason to lose the run."""
         about = {"finished": finished, "done": leg.done, "chunk": leg.chunk, "rank": leg.rank,
@@ -132,7 +138,7 @@ class Checkpoint:
             buffer = io.BytesIO()
             np.savez(buffer, **content)
             write_file(path, buffer.getbuffer())
-        except ResultFileError as error:
+        except (ResultFileError, OSError) as error:
             warnings.warn(f"{one_line(error)}; the run goes on without this checkpoint", stacklevel=3)
 
 

@@ -32,6 +32,7 @@ SMALLER = "lower width, samples or steps, or record less often (every=)"
 SECONDS_PER_CALL = 0.5  # long enough to hide the call, short enough for progress and Ctrl-C
 
 Report = Callable[[int, int, str], None]
+Trainer = Callable[["Run", int, "Room | None", Callable[["Leg"], None]], tuple[dict[str, np.ndarray], "Leg"]]
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class Run:
         quasi: (networks, populations, d, N) quasi-random normals, or None.
         report: called with steps done, steps in all and a message.
         finish: turns a network's last state and records into what is kept of it.
+        trainer: takes a network to its end in place of `train`, e.g. with checkpoints on the way.
     """
 
     spec: Spec
@@ -113,6 +115,7 @@ class Run:
     quasi: np.ndarray | None = None
     report: Report = lambda done, total, message: None
     finish: Callable[[State, dict[str, np.ndarray]], dict[str, np.ndarray]] = lambda state, records: records
+    trainer: Trainer | None = None
 
     @property
     def total(self) -> int:
@@ -171,6 +174,14 @@ class Run:
             leg = self.advance(leg)
             yield leg
 
+    def train(self, number: int, room: Room | None, watch: Callable[[Leg], None]) -> tuple[dict[str, np.ndarray], Leg]:
+        """What is kept of network `number` at its end, and its last leg without arrays; `watch` sees every leg."""
+        leg = None
+        for leg in self.legs(number, room):
+            watch(leg)
+        assert leg is not None
+        return self.records_of(leg), replace(leg, state=None, records={})  # type: ignore[arg-type]
+
     def records_of(self, leg: Leg) -> dict[str, np.ndarray]:
         """What is kept of a network that has come to its end."""
         times, untimed = len(self.recording.steps(self.steps)), {"h_final", "fields"}
@@ -184,13 +195,12 @@ class Run:
 
         def train(number: int, room: Room | None) -> tuple[dict[str, np.ndarray], Leg]:
             with enable_x64(True):  # a setting of the thread
-                leg = None
-                for leg in self.legs(number, room):
-                    done.set(number, leg.done)
-                    if stop.is_set():
-                        raise KeyboardInterrupt
-                assert leg is not None
-                return self.records_of(leg), replace(leg, state=None, records={})  # type: ignore[arg-type]
+                return (self.trainer or Run.train)(self, number, room, partial(watch, number))
+
+        def watch(number: int, leg: Leg) -> None:
+            done.set(number, leg.done)
+            if stop.is_set():
+                raise KeyboardInterrupt
 
         first = train(0, room)
         room, others = first[1].kind.room, range(1, len(self.keys))

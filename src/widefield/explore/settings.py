@@ -11,7 +11,8 @@ from ..rules.lookup import RULES
 
 DATA = ("random_gaussian", "sphere", "teacher_student")
 ACTIVATIONS = ("relu", "tanh", "erf", "linear")
-RULE_NAMES = tuple(name for name in RULES if name != "mixture")
+# Without the rules that ask for a list of others, or for a recurrent network.
+RULE_NAMES = tuple(name for name in RULES if name not in ("mixture", "eprop"))
 RICHNESS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
 STEP_SIZES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 # Small, so that a slider answers within seconds; the error bands show what that costs.

@@ -10,7 +10,7 @@ from .replicates import SEED
 from .stored import check_attributes, read_header
 
 # Dimensions that a result leaves out where they have a single entry.
-_OPTIONAL = {"output", "output_", "frame", "frame_"}
+_OPTIONAL = {"output", "output_", "frame", "frame_", "read", "read_"}
 
 
 def check_runs(runs: xr.Dataset) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ..errors import require, require_one_of
@@ -49,6 +50,7 @@ def solve(
     max_iterations: int | None = None,
     convergence: float | None = None,
     responses: str | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | Progress | None = None,
 ) -> Result:
     """What an infinitely wide network learns.
@@ -79,6 +81,8 @@ def solve(
         max_iterations: by default as many as causality can make necessary. fixed_point.
         convergence: stop when kernels change by less than this share of their sampling error. fixed_point.
         responses: "regression" or "jacobian". fixed_point.
+        checkpoint: a folder to which replicates are written every five minutes and when they are done; the same call
+            goes on from there, with the numbers of a run that was never stopped. mean_field.
         progress: show a bar; default on a terminal only. Or an object with update(done, total, message).
 
     Returns:

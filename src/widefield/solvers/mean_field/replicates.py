@@ -9,7 +9,7 @@ import numpy as np
 
 from ...engine.interpretation import Interpretation, Room, reserved_rows
 from ...engine.prepare import prepare
-from ...engine.run import Outcome, Recording, Report, Run
+from ...engine.run import Outcome, Recording, Report, Run, Trainer
 from ...engine.state import State
 from ...engine.two_time import two_time as two_time_objects
 from ...numerics.sobol import MOST_DIRECTIONS, quasi_normals
@@ -25,6 +25,7 @@ class Replicates:
     precision: str
     seed: int
     report: Report
+    trainer: Trainer | None = None
 
     def run(self, samples: int, numbers: range, tolerance: float, room: Room | None = None, shift: int = 0) -> Outcome:
         """Replicates of these numbers with `samples` particles; a replicate depends on its own number only."""
@@ -38,7 +39,7 @@ class Replicates:
         )  # fmt: skip
         kind = Interpretation("mean_field", samples, dtype=self.precision)
         steps = self.problem.training.steps
-        run = Run(spec, inputs, kind, self.recording, steps, keys, quasi, self.report, self._finish)
+        run = Run(spec, inputs, kind, self.recording, steps, keys, quasi, self.report, self._finish, self.trainer)
         outcome = run.to_the_end(room)
         info = {"samples": samples} | {name: value for name, value in outcome.info.items() if name != "width"}
         return Outcome(outcome.arrays, info, outcome.room)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ...engine.checkpoint import Checkpoint, identity
 from ...engine.prepare import check_size, make_recording
 from ...engine.run import Recording
 from ...errors import require, require_flag, require_integer, require_number, require_one_of
@@ -44,6 +46,7 @@ def solve_mean_field(
     record: Any = None,
     neurons: int = 1000,
     two_time: int | bool = 0,
+    checkpoint: str | Path | None = None,
     progress: bool | Progress | None = None,
 ) -> Result:
     """Infinite width, by S = `samples` particles in `seeds` independent replicates; arguments as in `wf.solve`."""
@@ -52,8 +55,14 @@ def solve_mean_field(
     require_flag("extrapolate", extrapolate)
     recording = _recording(problem, record, every, neurons, two_time)
     check_size(problem, recording, settings.samples, settings.seeds)
+    trainer = None
+    if checkpoint is not None:
+        said = {"samples": samples, "seeds": seeds, "seed": seed, "tolerance": tolerance, "accuracy": accuracy,
+                "extrapolate": extrapolate, "precision": settings.precision, "every": every, "neurons": neurons,
+                "two_time": two_time, "record": [one.name for one in recording.wanted]}  # fmt: skip
+        trainer = Checkpoint(checkpoint, identity(problem, said))
     with make_progress(progress) as bar:
-        shared = Replicates(problem, recording, settings.precision, seed, bar.update)
+        shared = Replicates(problem, recording, settings.precision, seed, bar.update, trainer)
         aim = Aim(shared, settings.samples, settings.tolerance, mends=tolerance is None)
         outcome = aim.accurate(settings.accuracy) if settings.aims else aim.fixed(settings.seeds)
         info = outcome.info | {"accuracy": relative_error(outcome.arrays)}
