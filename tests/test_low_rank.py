@@ -27,9 +27,11 @@ def ask_back(matrix, rows, source, key):
 backward = jax.jit(ask_back)
 
 
-def fresh_matrix():
+def fresh_matrix(tolerance: float = 1e-6):
     room, nothing = (CAPACITY, CAPACITY), jnp.zeros(())
-    return make_low_rank(WIDTH, WIDTH, WIDTH, room, "float64", jnp.asarray(1e-6), frozenset(), nothing, velocity=False)
+    return make_low_rank(
+        WIDTH, WIDTH, WIDTH, room, "float64", jnp.asarray(tolerance), frozenset(), nothing, velocity=False
+    )
 
 
 def sources(kind: str, seed: int):
@@ -80,3 +82,45 @@ def test_only_what_is_new_in_a_question_adds_directions():
     nearly = mixed + 1e-4 * jnp.asarray(np.random.default_rng(1).standard_normal((POINTS, WIDTH)))
     matrix, _, _, _ = forward(matrix, nearly, out, jax.random.key(2))
     assert int(matrix.forward_side.rank) == 2 * POINTS
+
+
+def test_a_part_too_small_to_ask_is_answered_by_its_conditional_mean():
+    """What a row adds below the tolerance costs no direction, and W(0)ε comes as Q_y⟨B, ε⟩: what is known of it."""
+    out, inside = sources("plain", 3)
+    matrix, rng = fresh_matrix(0.1), np.random.default_rng(3)
+    back, rows = (jnp.asarray(np.tanh(3 * rng.standard_normal((POINTS, WIDTH)))) for _ in range(2))
+    matrix, inside, [heard, _] = backward(matrix, back, inside, jax.random.key(0))
+    matrix, out, first, _ = forward(matrix, rows, out, jax.random.key(1))
+    rank = int(matrix.forward_side.rank)
+    # ε has a part along what was heard, so that something is known of W(0)ε.
+    left = rng.standard_normal((POINTS, WIDTH)) + 2 * np.asarray(heard)
+    asked = np.asarray(matrix.forward_side.asked[:rank])
+    left = left - (left @ asked.T / WIDTH) @ asked
+    left = 0.03 * left / np.sqrt(np.mean(left**2))
+    matrix, out, second, _ = forward(matrix, rows + left, out, jax.random.key(2))
+    assert int(matrix.forward_side.rank) == rank
+    q_y, b = (np.asarray(a[: int(matrix.backward_side.rank)])
+              for a in (matrix.backward_side.asked, matrix.backward_side.answers))  # fmt: skip
+    expected = (left @ b.T / WIDTH) @ q_y
+    assert np.abs(expected).max() > 0.01, "nothing was known, nothing is tested"
+    np.testing.assert_allclose(second - first, expected, atol=1e-12)
+    # And so the overlap with what was asked backward is the one that W(0) itself would give.
+    np.testing.assert_allclose(q_y @ np.asarray(second).T / WIDTH, b @ np.asarray(rows + left).T / WIDTH, atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.04, 0.08])
+def test_what_is_lost_of_a_kernel_is_the_square_of_what_was_not_asked(share):
+    """Without anything known of W(0)ε its variance is lost, ε², and nothing else: the law behind the tolerance."""
+    out, _ = sources("matched", 4)
+    matrix, rng = fresh_matrix(0.1), np.random.default_rng(4)
+    rows = jnp.asarray(rng.standard_normal((1, WIDTH)))
+    matrix, out, _, _ = forward(matrix, rows, out, jax.random.key(1))
+    asked = np.asarray(matrix.forward_side.asked[:1])
+    left = rng.standard_normal((1, WIDTH))
+    left = left - (left @ asked.T / WIDTH) @ asked
+    left = share * left / np.sqrt(np.mean(left**2)) * np.sqrt(np.mean(np.asarray(rows) ** 2))
+    matrix, out, answer, _ = forward(matrix, rows + left, out, jax.random.key(2))
+    size = float(jnp.mean((rows + left) ** 2))
+    assert int(matrix.forward_side.rank) == 1
+    # A matched Gaussian has variance 1 to rounding: the answer's is that of the part that was asked.
+    np.testing.assert_allclose(1 - float(jnp.mean(answer**2)) / size, share**2 / (1 + share**2), rtol=1e-9)

@@ -121,10 +121,8 @@ def enlarge(state: State, room: Room) -> State:
     sources = room.sources or (0,) * len(state.sources)
     return dataclasses.replace(
         state,
-        matrices=[m.grown(*sizes) for m, sizes in zip(state.matrices, room.matrices, strict=True)],  # type: ignore[attr-defined]
-        feedbacks=[
-            None if m is None else m.grown(0, size) for m, size in zip(state.feedbacks, room.feedbacks, strict=True)
-        ],  # type: ignore[attr-defined]
+        matrices=[_grown(m, sizes) for m, sizes in zip(state.matrices, room.matrices, strict=True)],
+        feedbacks=[_grown(m, (0, size)) for m, size in zip(state.feedbacks, room.feedbacks, strict=True)],
         sources=[s.grown(n) if isinstance(s, Matched) else s for s, n in zip(state.sources, sources, strict=True)],
         previous=previous,
     )

@@ -254,9 +254,9 @@ def make_low_rank(
     forward, backward = room
 
     def side(rows: int, others: int, asked: int, answered: int) -> Side:
-        large = (jnp.zeros((rows, n), dtype) for n in (asked, answered))
-        small = (jnp.zeros((rows, others), dtype) for _ in range(2))
-        return Side(*large, *small, jnp.zeros((), jnp.int32), jnp.asarray(False))
+        small = jnp.zeros((rows, others), dtype)
+        large = jnp.zeros((rows, asked), dtype), jnp.zeros((rows, answered), dtype)
+        return Side(large[0], large[1], small, small, jnp.zeros((), jnp.int32), jnp.asarray(False))
 
     current = jnp.zeros((forward, out), dtype)
     return LowRank(

@@ -176,7 +176,7 @@ def _read_training(table: Mapping[str, Any]) -> Training:
 
 
 def _write_fields(instance: Network | Training) -> dict[str, Any]:
-    values = {f.name: getattr(instance, f.name) for f in dataclasses.fields(instance)}
+    values = {f.name: getattr(instance, f.name) for f in dataclasses.fields(instance)}  # type: ignore[arg-type]
     return {name: _write_named(value) for name, value in values.items()}
 
 

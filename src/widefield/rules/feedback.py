@@ -61,7 +61,10 @@ class Feedback:
     closed: ClassVar[bool] = True
     rho: float = 0.0
     follow: float = 0.0
-    entrywise: ClassVar[Callable[[Array], Array] | None] = None
+
+    @property
+    def entrywise(self) -> Callable[[Array], Array] | None:
+        return None
 
     @property
     def uses(self) -> frozenset[str]:
@@ -81,7 +84,10 @@ class Feedback:
         """The signal of the last layer, of the shape of w."""
         numbers = self.coefficients(past)
         mixed = [numbers[part] * value for part, value in w._asdict().items() if part in numbers and value is not None]
-        return sum(mixed[1:], mixed[0])
+        total = mixed[0]
+        for part in mixed[1:]:
+            total = total + part
+        return total
 
 
 @dataclass(frozen=True)
@@ -133,7 +139,10 @@ class Signs(Feedback):
     learns: ClassVar[bool] = True
     chained: ClassVar[bool] = True
     closed: ClassVar[bool] = False
-    entrywise: ClassVar[Callable[[Array], Array] | None] = staticmethod(jnp.sign)
+
+    @property
+    def entrywise(self) -> Callable[[Array], Array] | None:
+        return jnp.sign
 
     @property
     def uses(self) -> frozenset[str]:

@@ -75,7 +75,7 @@ def draw_noise(plan: Plan, samples: int, seed: int, replicate: int) -> tuple[Lay
         first = [
             j for a, n in zip(starts, counts.values(), strict=False) for j in range(a, a + min(n, plan.grid.points))
         ]
-        raw[:, first] = quasi_normals(int(rng.integers(2**31)), 1, 1, len(first), samples, "float64")[0, 0].T
+        raw[:, first] = quasi_normals(int(rng.integers(2**31)), range(1), 1, len(first), samples, "float64")[0, 0].T
         basis, upper = np.linalg.qr(raw)
         matched = (basis * np.sign(np.diagonal(upper)) * np.sqrt(samples)).T[1:]
         pieces = np.split(matched, np.cumsum(list(counts.values()))[:-1])

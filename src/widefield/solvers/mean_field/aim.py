@@ -61,6 +61,7 @@ class Aim:
     replicates: Replicates
     samples: int
     tolerance: float
+    mends: bool  # whether the tolerance may be raised
     notes: list[str] = field(default_factory=list)
 
     def fixed(self, seeds: int) -> Outcome:
@@ -69,7 +70,7 @@ class Aim:
             try:
                 return self.replicates.run(self.samples, range(seeds), self.tolerance)
             except TooFewSamplesError as error:
-                if self.tolerance >= HIGHEST_TOLERANCE:
+                if not self.mends or self.tolerance >= HIGHEST_TOLERANCE:
                     raise
                 raised = min(1.5 * max(self.tolerance, 0.02), HIGHEST_TOLERANCE)
                 self._note(

@@ -53,4 +53,5 @@ class Replicates:
 
 def _key(*numbers: int) -> jax.Array:
     """A random key made by NumPy, which compiles nothing."""
-    return jax.random.wrap_key_data(np.random.SeedSequence(numbers).generate_state(2, np.uint32), impl="threefry2x32")
+    bits = np.random.SeedSequence(numbers).generate_state(2, np.uint32)
+    return jax.random.wrap_key_data(jax.device_put(bits), impl="threefry2x32")

@@ -53,7 +53,7 @@ def solve_mean_field(
     recording = _recording(problem, record, every, neurons, two_time)
     with make_progress(progress) as bar:
         shared = Replicates(problem, recording, settings.precision, seed, bar.update)
-        aim = Aim(shared, settings.samples, settings.tolerance)
+        aim = Aim(shared, settings.samples, settings.tolerance, mends=tolerance is None)
         outcome = aim.accurate(settings.accuracy) if settings.aims else aim.fixed(settings.seeds)
         info = outcome.info | {"accuracy": relative_error(outcome.arrays)}
         arrays = derive(problem, outcome.arrays)
