@@ -364,25 +364,15 @@ def test_damaged_foreign_and_missing_files_give_one_line(tmp_path, problem):
         assert "\n" not in str(caught.value)
 
 
-def test_files_with_flipped_bytes_load_as_they_were_or_give_one_line(tmp_path, problem):
-    """Numbers may change unnoticed; what a result says about itself may not."""
+def test_files_that_were_cut_short_give_one_line(tmp_path, problem):
     path = tmp_path / "a.nc"
     small(problem).save(path)
     whole = path.read_bytes()
-    rng = np.random.default_rng(0)
-    messages = []
-    for _ in range(60):
-        damaged = bytearray(whole)
-        for place in rng.integers(0, len(whole), 20):
-            damaged[place] = rng.integers(0, 256)
-        path.write_bytes(damaged)
-        try:
-            result = wf.load(path)
-            _ = result.summary(), result.replicates, result.problem
-        except (ResultFileError, InputError) as error:
-            messages.append(str(error))
-    assert len(messages) > 5
-    assert all(message.isprintable() for message in messages)
+    for length in np.linspace(0, len(whole) - 1, 40).astype(int):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ResultFileError, match=r"a\.nc cannot be read as netCDF") as caught:
+            wf.load(path)
+        assert str(caught.value).isprintable()
 
 
 def test_nothing_is_printed_about_a_damaged_file(tmp_path, problem, monkeypatch):

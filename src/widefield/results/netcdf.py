@@ -40,8 +40,8 @@ def read_groups(path: str | os.PathLike[str]) -> dict[str, xr.Dataset]:
     try:
         # One open file for all groups: another process may put a new file in its place meanwhile.
         with open(path, "rb") as file:
+            # By h5py first: h5netcdf writes to the terminal where the root is damaged.
             with h5py.File(file, "r") as content:
-                _ = dict(content.attrs)  # h5netcdf writes to the terminal where these are damaged
                 names = [ROOT, *(name for name, item in content.items() if isinstance(item, h5py.Group))]
             # Our time is a plain number: no calendar is to be guessed from its units.
             return {name: xr.load_dataset(file, engine="h5netcdf", decode_times=False, group=name) for name in names}
