@@ -72,6 +72,8 @@ def test_the_reference_has_every_public_name():
     names += ["wf.lazy.kernels", "wf.lazy.predict", "wf.lazy.angle_kernel", "wf.exact.two_layer_linear"]
     names += ["wf.fluctuations.kernel_covariance"]
     kinds = (Exception, Warning)
-    errors = {name: kind for name, kind in vars(wf.errors).items() if isinstance(kind, type) and issubclass(kind, kinds)}
+    errors = {
+        name: kind for name, kind in vars(wf.errors).items() if isinstance(kind, type) and issubclass(kind, kinds)
+    }
     names += [f"wf.errors.{name}" for name in errors]
     assert [name for name in names if f'heading: "{name}"' not in reference] == []
