@@ -25,6 +25,7 @@ from ..problem.training import recorded_steps
 from .capacity import enlarge, first_room, larger, ranks, shortages
 from .interpretation import Interpretation, Room, initialise
 from .program import step
+from .sources import Matched
 from .state import Inputs, Spec, State
 
 TIMES_BUCKET = 64
@@ -154,6 +155,9 @@ class Run:
         kind, reached = leg.kind, int(reached)
         directions = max([0, *map(int, used.sources)])
         rank = max([0, *(int(r) for pair in used.matrices for r in pair), *map(int, used.feedbacks)])
+        if not finite:
+            # Where Gaussians are prepared beyond S dimensions, numbers stop being finite for that reason.
+            directions = max([directions, *(int(s.prepared) for s in state.sources if isinstance(s, Matched))])
         self._check_particles(directions)
         self._check_finite(reached, bool(finite))
         if any(jax.tree.leaves(short)):

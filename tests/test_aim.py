@@ -1,0 +1,91 @@
+"""What `wf.solve` chooses by itself: particles, replicates, tolerance, precision and what is recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import widefield as wf
+from widefield.engine import prepare
+from widefield.errors import AccuracyWarning
+from widefield.observables import ALIGNMENTS, DEFAULT_KERNELS
+from widefield.solvers.mean_field import solve as mean_field
+from widefield.solvers.mean_field.aim import default_tolerance, relative_error
+
+
+def problem(points: int = 3, steps: int = 5, depth: int = 2, **changes) -> wf.Problem:
+    arguments = {"data": wf.datasets.sphere(points, 4, seed=1), "network": wf.MLP(depth, "tanh"), "rule": "gd",
+                 "richness": 1.0, "training": wf.Training(steps, 0.2)}  # fmt: skip
+    return wf.Problem(**(arguments | changes))
+
+
+def test_the_default_reaches_one_percent_in_single_precision():
+    result = wf.solve(problem(), progress=False)
+    assert 0 < result.info["accuracy"] <= 0.01
+    assert result.info["precision"] == "float32"
+    runs = {name: result.replicates[name].values for name in ("f", "phi", "entk", "g")}
+    assert result.info["accuracy"] == pytest.approx(relative_error(runs), rel=1e-3)
+    assert result["f"].dtype == np.float64
+    # The same question in double precision, with errors of 1 % of both: 6 standard errors of some 100 numbers.
+    careful = wf.solve(problem(), samples=4096, seeds=4, seed=5, progress=False)
+    gap = np.abs(result["f"].values - careful["f"].values)[1:]
+    error = np.hypot(result["f_se"].values, careful["f_se"].values)[1:]
+    assert careful.info["precision"] == "float64"
+    assert np.all(gap < 10 * error + 1e-3)
+
+
+def test_a_replicate_does_not_depend_on_how_many_there_are():
+    options = {"samples": 64, "tolerance": 0.05, "progress": False}
+    few, many = (wf.solve(problem(), seeds=seeds, **options).replicates for seeds in (2, 4))
+    for name in ("f", "entk", "h_final"):
+        np.testing.assert_array_equal(few[name].values, many[name].values[:2])
+    assert not np.allclose(many["f"].values[0], many["f"].values[2])
+
+
+def test_a_higher_accuracy_takes_more():
+    coarse, fine = (wf.solve(problem(steps=3), accuracy=a, progress=False).info for a in (0.05, 0.003))
+    assert coarse["accuracy"] <= 0.05
+    assert fine["accuracy"] <= 0.003
+    assert coarse["samples"] * coarse["seeds"] < fine["samples"] * fine["seeds"]
+
+
+def test_fixed_particles_go_on_with_a_larger_tolerance_and_say_so():
+    with pytest.warns(AccuracyWarning, match=r"directions are too many for 40 particles.*samples="):
+        result = wf.solve(problem(points=6, steps=20), samples=40, seeds=2, progress=False)
+    assert "too many for 40 particles" in result.info["notes"]
+    assert result.info["tolerance"] > default_tolerance(problem(), 1 / np.sqrt(80), "float64")
+
+
+def test_open_particles_become_more(monkeypatch):
+    monkeypatch.setattr(mean_field, "first_samples", lambda problem: 32)
+    result = wf.solve(problem(points=6, steps=10), accuracy=0.2, progress=False)
+    assert result.info["samples"] >= 128
+    assert "particles" in result.info["notes"]
+    assert result.info["directions"] <= result.info["samples"] // 2
+
+
+def test_tolerance_follows_from_the_accuracy():
+    assert default_tolerance(problem(), 0.01, "float64") == pytest.approx(0.05)
+    assert default_tolerance(problem(points=200), 0.01, "float64") == pytest.approx(0.1)
+    assert default_tolerance(problem(network=wf.MLP(2, "linear")), 0.01, "float64") == 1e-7
+
+
+def test_large_kernels_are_not_recorded_unasked(monkeypatch):
+    whole = wf.simulate(problem(), 30, 2, engine="dense", progress=False)
+    monkeypatch.setattr(prepare, "LARGEST_RECORD", 100)
+    small = wf.simulate(problem(), 30, 2, engine="dense", progress=False)
+    assert not set(DEFAULT_KERNELS) & set(small.dataset.data_vars)
+    assert "record=" in small.info["notes"]
+    # What is recorded by itself is what would have followed from the kernels.
+    for name in ALIGNMENTS:
+        np.testing.assert_allclose(small.replicates[name].values, whole.replicates[name].values, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["gd", "fa", "hebb"])
+def test_alignments_by_themselves_follow_the_kernels_of_several_outputs(rule):
+    data = wf.datasets.sphere(4, 5, seed=2, outputs=3)
+    asked = problem(data=data, rule=rule)
+    parts = wf.simulate(asked, 20, 2, engine="dense", record=ALIGNMENTS, progress=False)
+    whole = wf.simulate(asked, 20, 2, engine="dense", record=DEFAULT_KERNELS, progress=False)
+    for name in ALIGNMENTS:
+        np.testing.assert_allclose(parts[name].values, whole[name].values, atol=1e-12)
