@@ -344,6 +344,7 @@ BAD = {
     "solve None": (lambda: wf.solve(None), ["problem is 'NoneType'"]),
     "method None": (lambda: solve(None), ["method is None", "mean_field"]),
     "method an array": (lambda: wf.solve(ask(), X), ["method is array"]),
+    "option unknown": (lambda: solve(width=3), ["option width is 3", "samples"]),
     "option of another method": (lambda: solve("lazy", samples=3), ["option samples is 3"]),
     "samples a word": (lambda: solve(samples="many"), ["samples is 'many'"]),
     "samples huge": (lambda: solve(training=TRAINING, samples=HUGE), ["GiB", "samples"]),

@@ -52,6 +52,7 @@ def solve(
     responses: str | None = None,
     checkpoint: str | Path | None = None,
     progress: bool | Progress | None = None,
+    **others: Any,
 ) -> Result:
     """What an infinitely wide network learns.
 
@@ -85,6 +86,8 @@ def solve(
             goes on from there, with the numbers of a run that was never stopped. mean_field.
         progress: show a bar; default on a terminal only. Or an object with update(done, total, message).
 
+        others: nothing else is allowed; a misspelt option is answered with those there are.
+
     Returns:
         A `Result`: `dataset` with means and standard errors, `replicates`, `summary()`, `plot()`, `save(path)`.
 
@@ -97,7 +100,8 @@ def solve(
         >>> theory = wf.solve(problem)
         >>> theory["entk_alignment"].plot()
     """
-    given = {name: value for name, value in locals().items() if name not in ("problem", "method") and value is not None}
+    options = {name: value for name, value in locals().items() if name not in ("problem", "method", "others")}
+    given = {name: value for name, value in options.items() if value is not None} | others
     allowed = ("auto", *SOLVERS)
     require_one_of("method", method, allowed)
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
