@@ -326,6 +326,7 @@ DAMAGES = {
     "info no JSON": (lambda f: f.attrs.__setitem__("info", "{"), "attribute info cannot be read"),
     "info a list": (lambda f: f.attrs.__setitem__("info", "[1]"), "attribute info cannot be read"),
     "info deep": (lambda f: f.attrs.__setitem__("info", "[" * 10**5), "attribute info cannot be read"),
+    "seed a word": (lambda f: f.attrs.__setitem__("seed", "none"), "attribute seed is"),
     "problem no TOML": (lambda f: f.attrs.__setitem__("problem", "= ="), "attribute problem cannot be read"),
     "problem a path": (lambda f: f.attrs.__setitem__("problem", "/etc/passwd"), "attribute problem cannot be read"),
     "problem deep": (lambda f: f.attrs.__setitem__("problem", "a = " + "[" * 10**5), "attribute problem cannot be"),

@@ -87,7 +87,8 @@ class Result:
 
     def moments(self, name: str) -> Moments:
         """Mean, standard error and degrees of freedom of a variable."""
-        return moments_in(self.runs, self.dataset, name, self.info.get("seeds"))
+        count = self.info.get("seeds")
+        return moments_in(self.runs, self.dataset, name, count if isinstance(count, int) else None)
 
     def __getitem__(self, name: str) -> xr.DataArray:
         return self.dataset[name]

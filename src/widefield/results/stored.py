@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from ..errors import InputError, one_line
+import numpy as np
+
+from ..errors import InputError, one_line, require
 from ..problem.dataset import Dataset
 from ..problem.problem import Problem
 from ..problem.references import references_trusted
@@ -62,6 +64,8 @@ def check_attributes(attributes: Mapping[Any, Any]) -> None:
             good = False
         if not good:
             raise InputError(f"the attribute {name} cannot be read; allowed: a JSON object")
+    seed = attributes.get("seed", 0)
+    require(isinstance(seed, (int, np.integer)), "the attribute seed", seed, "a whole number")
     read_header(attributes)
 
 
