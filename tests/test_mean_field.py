@@ -229,6 +229,6 @@ def test_layers_of_residual_networks_are_independent_particle_by_particle():
 
     Each of 3·8² correlations has a standard error of 1/√4096 or less; one beyond 5 by chance in 1 of 10⁴ runs.
     """
-    first, second, third = np.abs(quasi_normals(3, 1, 3, 8, 4096, "float64", joint=True)[0])
+    first, second, third = np.abs(quasi_normals(3, range(1), 3, 8, 4096, "float64", joint=True)[0])
     for a, b in ((first, second), (first, third), (second, third)):
         assert np.abs(np.corrcoef(a, b)[:8, 8:]).max() < 5 / np.sqrt(4096)

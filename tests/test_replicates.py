@@ -117,9 +117,9 @@ def test_own_arrays_of_one_network_or_several_outputs(trained):
         (None, None, "a dictionary"),
         ({"f": np.zeros((2, 4))}, [1, 0], "increasing"),
         ({"f": np.zeros((2, 4))}, [-1, 0], "0 or more"),
-        ({"f": np.zeros((2, 4))}, "often", "training steps"),
+        ({"f": np.zeros((2, 4))}, "often", "steps is"),
         ({"f": np.zeros((2, 4))}, [], "training steps"),
-        ({"f": np.zeros((2, 4))}, [0, np.inf], "training steps"),
+        ({"f": np.zeros((2, 4))}, [0, np.inf], "steps is"),
     ],
 )
 def test_own_arrays_that_do_not_fit_are_named(problem, arrays, steps, says):

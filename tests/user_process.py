@@ -71,7 +71,7 @@ linear = replace(plain, network=wf.MLP(1, "linear"), rule="fa")
 
 CALLS = {
     "mean_field": lambda: wf.solve(own, samples=64, seeds=2).dataset,
-    "fixed_point": lambda: wf.solve(own, "fixed_point", samples=64, seeds=1, tolerance=10.0).dataset,
+    "fixed_point": lambda: wf.solve(own, "fixed_point", samples=64, seeds=1, convergence=10.0).dataset,
     "linear": lambda: wf.solve(linear, "linear").dataset,
     "auto": lambda: wf.solve(linear, "auto").dataset,
     "lazy": lambda: wf.solve(plain, "lazy").dataset,

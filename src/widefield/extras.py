@@ -12,7 +12,7 @@ EXTRAS = {
     "plot": {"matplotlib": "matplotlib"},
     "digits": {"sklearn": "scikit-learn"},
     "zarr": {"zarr": "zarr"},
-    "dask": {"distributed": "distributed"},
+    "dask": {"dask": "dask", "distributed": "distributed"},
     "explore": {"panel": "panel", "bokeh": "bokeh"},
 }
 
