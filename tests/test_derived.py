@@ -1,0 +1,108 @@
+"""Derived variables, and what runs make of them, against values worked out by hand or by a plain loop."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import widefield as wf
+from widefield.results.derived import alignment, complete, cosine
+from widefield.solvers.mean_field import extrapolated, relative_error
+
+X, Y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -2.0])
+
+
+def make_problem(y=Y, loss="squared", y_test=None, x_test=None, **training) -> wf.Problem:
+    x = X if len(y) == 2 else np.eye(len(y))
+    settings = {"steps": 2, "dt": 0.1, **training}
+    return wf.Problem(wf.Dataset(x, y, x_test, y_test), wf.MLP(1, "erf"), "gd", 1.0, wf.Training(loss=loss, **settings))
+
+
+def test_alignment_by_hand():
+    # y = (1, −2): yyᵀ = [[1, −2], [−2, 4]], |yyᵀ| = 5. K = [[2, 1], [1, 3]]: yᵀKy = 2 − 4 + 12 = 10, |K| = √15.
+    kernel = np.array([[2.0, 1.0], [1.0, 3.0]])
+    assert alignment(kernel, Y[:, None]) == pytest.approx(10 / (5 * math.sqrt(15)))
+    # A kernel that is yyᵀ, times anything, is aligned; one orthogonal to it is not.
+    assert alignment(7 * np.outer(Y, Y), Y[:, None]) == pytest.approx(1.0)
+    assert alignment(-np.outer(Y, Y), Y[:, None]) == pytest.approx(-1.0)
+    assert alignment(np.outer([2.0, 1.0], [2.0, 1.0]), Y[:, None]) == pytest.approx(0.0)
+    assert alignment(np.zeros((2, 2)), Y[:, None]) == 0.0
+
+
+def test_alignment_of_several_outputs_is_a_cosine_of_matrices():
+    rng = np.random.default_rng(0)
+    y, kernels = rng.standard_normal((3, 2)), rng.standard_normal((4, 5, 3, 3))
+    target = sum(np.outer(y[:, c], y[:, c]) for c in range(2))
+    found = alignment(kernels, y)
+    for place in itertools.product(range(4), range(5)):
+        kernel = kernels[place]
+        dot = sum(kernel[m, n] * target[m, n] for m in range(3) for n in range(3))
+        sizes = math.sqrt(sum(k * k for k in kernel.flat)) * math.sqrt(sum(t * t for t in target.flat))
+        assert found[place] == pytest.approx(dot / sizes)
+
+
+def test_cosine_by_hand():
+    # Two points, one output: cos = 1/√(4·1) and 3/√(9·4); mean of ½ and ½.
+    g, mixed, tilde = (np.diag(d)[None, None, ..., None, None] for d in ([4.0, 9.0], [1.0, 3.0], [1.0, 4.0]))
+    assert cosine(g, mixed, tilde)[0, 0] == pytest.approx(0.5)
+    # Entries between different points, and between different outputs, play no part.
+    g2, mixed2, tilde2 = (np.ones((2, 2, 2, 2)) * value for value in (4.0, 1.0, 9.0))
+    for kernel, value in ((g2, 1.0), (mixed2, 0.3), (tilde2, 1.0)):
+        for m, c in itertools.product(range(2), repeat=2):
+            kernel[m, m, c, c] = value
+    assert cosine(g2, mixed2, tilde2) == pytest.approx(0.3)
+
+
+def test_loss_error_and_test_loss_by_hand():
+    problem = make_problem(x_test=X[:1], y_test=[3.0])
+    f = np.array([[[[0.0], [0.0]], [[0.5], [-1.0]]]])  # (run, times, points, output)
+    found = complete(problem, {"f": f, "f_test": np.array([[[[0.0]], [[1.0]]]])})
+    np.testing.assert_allclose(found["loss"], [[0.5 * (1 + 4), 0.5 * (0.25 + 1)]])
+    np.testing.assert_allclose(found["delta"][0, :, :, 0], [[1, -2], [0.5, -1]])
+    np.testing.assert_allclose(found["test_loss"], [[4.5, 2.0]])
+    assert "accuracy" not in found  # these targets are no classes
+    assert "entk_alignment" not in found
+
+
+def test_other_losses_by_hand():
+    signs = complete(make_problem(np.array([1.0, -1.0]), "logistic"), {"f": np.array([[[[0.0], [2.0]]]])})
+    assert signs["loss"][0, 0] == pytest.approx(math.log(2) + math.log1p(math.exp(2)))
+    np.testing.assert_allclose(signs["delta"][0, 0, :, 0], [0.5, -1 / (1 + math.exp(-2))])
+    classes = complete(make_problem(np.eye(2), "cross_entropy"), {"f": np.array([[[[1.0, 0.0], [3.0, 0.0]]]])})
+    assert classes["loss"][0, 0] == pytest.approx(math.log1p(math.exp(-1)) + math.log1p(math.exp(3)))
+    share = 1 / (1 + math.exp(-1)), 1 / (1 + math.exp(-3))
+    expected = [[1 - share[0], share[0] - 1], [-share[1], share[1]]]
+    np.testing.assert_allclose(classes["delta"][0, 0], expected, atol=1e-12)
+
+
+def test_accuracy_by_hand():
+    signs = make_problem(np.array([1.0, -1.0, -1.0]))
+    f = np.array([[[[0.2], [-0.1], [0.4]], [[0.2], [-3.0], [-0.4]]]])
+    np.testing.assert_allclose(complete(signs, {"f": f})["accuracy"], [[2 / 3, 1.0]])
+    classes = make_problem(np.eye(3), "cross_entropy", x_test=np.eye(3)[:1], y_test=[[0.0, 1.0, 0.0]])
+    f = np.array([[[[2.0, 1.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.1, 0.2]]]])
+    found = complete(classes, {"f": f, "f_test": np.array([[[[0.0, 0.5, 0.4]]]])})
+    np.testing.assert_allclose(found["accuracy"], [[2 / 3]])
+    np.testing.assert_allclose(found["test_accuracy"], [[1.0]])
+
+
+# Several runs
+
+
+def test_extrapolation_is_twice_the_whole_less_the_half():
+    whole, half = (
+        {"f": np.array([1.0, 2.0]), "h_final": np.ones(3)},
+        {"f": np.array([1.5, 2.5]), "h_final": np.zeros(2)},
+    )
+    found = extrapolated(whole, half)
+    np.testing.assert_allclose(found["f"], [0.5, 1.5])
+    np.testing.assert_allclose(found["h_final"], np.ones(3))
+
+
+def test_relative_error_by_hand():
+    # Standard errors over 4 runs of ±1: 2/√3/2; relative to the root mean square of f at its largest.
+    f = np.array([1.0, -1.0, 1.0, -1.0])[:, None, None, None] + np.full((4, 2, 3, 1), 10.0)
+    assert relative_error({"f": f}) == pytest.approx((2 / math.sqrt(3)) / 2 / 10, rel=0.02)
