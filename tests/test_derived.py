@@ -10,7 +10,7 @@ import pytest
 
 import widefield as wf
 from widefield.results.derived import alignment, complete, cosine
-from widefield.solvers.mean_field import extrapolated, relative_error
+from widefield.solvers.mean_field.solve import extrapolated, relative_error
 
 X, Y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -2.0])
 

@@ -245,7 +245,7 @@ def test_what_has_no_name_is_written_but_not_read(problem):
         with pytest.raises(InputError, match=r"cannot be found by name.*module:Name"):
             wf.Problem.from_toml(text)
     with pytest.raises(InputError, match=r"rule\.shares"):
-        wf.Problem.from_toml(with_(rule=Mixed(shares=np.ones(2))))  # type: ignore[arg-type]
+        wf.Problem.from_toml(with_(rule=Mixed(shares=frozenset({1.0}))))  # type: ignore[arg-type]
 
 
 def test_own_activation_is_not_mistaken_for_a_built_in_one(problem):

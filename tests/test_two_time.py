@@ -43,7 +43,7 @@ def of_engine(problem):
 
 
 def of_iteration(problem, responses="regression"):
-    options = {"tolerance": 1e-4, "cutoff": 1e-4, "responses": responses}
+    options = {"convergence": 1e-4, "tolerance": 1e-4, "responses": responses}
     return runs_of(wf.solve(problem, method="fixed_point", **options, **SIZE))
 
 

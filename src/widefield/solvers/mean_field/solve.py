@@ -139,7 +139,7 @@ def two_time_coordinates(problem: Problem, every: int) -> dict[str, np.ndarray]:
 
 
 def extrapolated(
-    whole: dict[str, np.ndarray], half: dict[str, np.ndarray], observables: Iterable[Observable]
+    whole: dict[str, np.ndarray], half: dict[str, np.ndarray], observables: Iterable[Observable] = ()
 ) -> dict[str, np.ndarray]:
     """2·(S particles) − (S/2 particles) of every average; single particles are draws, not averages, and stay."""
     draws = {one.name for one in observables if one.draws}
