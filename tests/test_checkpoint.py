@@ -111,10 +111,10 @@ def test_damaged_checkpoint_says_so_and_full_disk_does_not_stop_a_run(tmp_path, 
         checkpoint.train(run, 0)
     file.unlink()
 
-    def full(*arguments, **arrays):
+    def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "savez", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.warns(UserWarning, match=r"No space left on device.*goes on"):
         records, _ = checkpoint.train(run, 0)
     assert np.isfinite(records["f"]).all()

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import threading
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -361,8 +362,8 @@ def test_dask_says_what_is_wrong_with_the_cluster(problem, tmp_path, client, mon
         wf.sweep(problem, {"richness": [1]}, fake, client=3)  # type: ignore[arg-type]
     import widefield.sweeps.cluster as cluster
 
-    versions = iter(["here", "here", "there"])
-    monkeypatch.setattr(cluster, "code_version", lambda: next(versions, "there"))
+    main = threading.main_thread()
+    monkeypatch.setattr(cluster, "code_version", lambda: "here" if threading.current_thread() is main else "there")
     with pytest.raises(ClusterError, match=r"other sources of widefield.*0 of 2 cells are finished and stay in"):
         wf.sweep(problem, {"richness": [1, 2]}, fake, out=tmp_path / "a", client=client)
     monkeypatch.undo()
