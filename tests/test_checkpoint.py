@@ -66,7 +66,9 @@ def test_goes_on_bit_by_bit(kind, tmp_path, monkeypatch):
         with pytest.raises(Killed):
             Checkpoint(tmp_path / "c", said, interval=0).train(run, 0, room, stop_at(step))
     seen = []
-    found, leg = Checkpoint(tmp_path / "c", said, interval=0).train(run, 0, room, lambda leg: seen.append(leg.done))
+    found, leg = Checkpoint(tmp_path / "c", said, interval=0).train(
+        run, 0, room, lambda leg: seen.append(int(leg.state.step))
+    )
     assert seen[0] == 4  # the last one before step 5 was reached
     assert (leg.kind.room != room) == (kind == "mean_field")  # buffers have grown
     for name, values in uninterrupted(run, 0, room).items():
