@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import widefield as wf
@@ -49,7 +48,7 @@ def _dense_runs(spec: Spec, width: int, record: Recording, steps: int, inputs: I
     """As `wf.simulate(…, engine="dense")`, without its overhead, which is most of the time of a small network."""
 
     def one(key: jax.Array):
-        state = initialise(spec, Interpretation("dense", width), inputs, key, jnp.zeros((spec.populations, 0, width)))
+        state = initialise(spec, Interpretation("dense", width), inputs, key, [])
 
         def advance(state, _):
             state, fields = step(spec, inputs, state)

@@ -18,6 +18,7 @@ from widefield.engine.checkpoint import Checkpoint, identity
 from widefield.engine.interpretation import Interpretation, Room
 from widefield.engine.prepare import make_recording, prepare
 from widefield.engine.run import Leg, Run
+from widefield.engine.sources import Pool
 from widefield.errors import InputError, ResultFileError
 
 SETTINGS = {
@@ -35,7 +36,10 @@ def make_run(kind: str, problem: wf.Problem) -> Run:
     recording = make_recording(problem, ["phi"], 1, 4)
     spec, inputs = prepare(problem, recording, "float64", 1e-4)
     keys = jax.random.split(jax.random.key(3), 2)
-    return Run(spec, inputs, Interpretation(kind, 512 if kind == "mean_field" else 12), recording, 8, keys)
+    infinite = kind == "mean_field"
+    rows = np.random.default_rng(2).standard_normal((4, 512))
+    pools = [[Pool(rows, (number, layer)) for layer in range(2)] for number in range(len(keys))] if infinite else ()
+    return Run(spec, inputs, Interpretation(kind, 512 if infinite else 12), recording, 8, keys, pools)
 
 
 class Killed(Exception):

@@ -49,7 +49,7 @@ def draw(problem: wf.Problem, kind: str, seed: int, seeds: int = SEEDS, width: i
     interpretation = roomy(Interpretation(kind, width), spec, problem, inputs)
 
     def one(key: Array) -> dict[str, Array]:
-        state = initialise(spec, interpretation, inputs, key, jnp.zeros((spec.populations, 0, width)))
+        state = initialise(spec, interpretation, inputs, key, [])
 
         def advance(state, _):
             state, fields = step(spec, inputs, state)
@@ -129,7 +129,7 @@ def test_asked_rows_stay_orthonormal(activation):
     kind = roomy(Interpretation("conditioned", 200), spec, problem, inputs)
 
     def one(key: Array):
-        state = initialise(spec, kind, inputs, key, jnp.zeros((2, 0, 200)))
+        state = initialise(spec, kind, inputs, key, [])
         return jax.lax.fori_loop(0, problem.training.steps, lambda _, s: step(spec, inputs, s)[0], state)
 
     state = jax.jit(one)(jax.random.key(0))
@@ -149,9 +149,9 @@ def test_same_seed_same_numbers_and_no_recompilation():
         return wf.simulate(problem, width=40, seeds=2, seed=seed, engine="conditioned", progress=False)
 
     first = train(3)
-    compiled = run._start._cache_size(), run._advance._cache_size()
+    compiled = run._start.jitted._cache_size(), run._advance.jitted._cache_size()
     again, other = train(3), train(4)
-    assert (run._start._cache_size(), run._advance._cache_size()) == compiled
+    assert (run._start.jitted._cache_size(), run._advance.jitted._cache_size()) == compiled
     for name in first.dataset.data_vars:
         np.testing.assert_array_equal(first[name].values, again[name].values)
     assert np.abs(first["f"].values - other["f"].values).max() > 1e-6

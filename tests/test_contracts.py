@@ -236,9 +236,9 @@ def test_new_numbers_compile_nothing():
         return wf.solve(problem, samples=64, seeds=2, tolerance=tolerance, progress=False)
 
     solve(0.5, 1.0, 0.1, 0.01)
-    compiled = runs._start._cache_size(), runs._advance._cache_size()
+    compiled = runs._start.jitted._cache_size(), runs._advance.jitted._cache_size()
     results = [solve(0.7, 1.0, 0.1, 0.01), solve(0.5, 0.5, 0.1, 0.01), solve(0.5, 1.0, 0.2, 0.02)]
-    assert (runs._start._cache_size(), runs._advance._cache_size()) == compiled
+    assert (runs._start.jitted._cache_size(), runs._advance.jitted._cache_size()) == compiled
     values = [float(result["loss"].values[-1]) for result in results]
     assert len(set(np.round(values, 6))) == 3
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from widefield.engine.low_rank import make_low_rank
-from widefield.engine.sources import Plain, make_matched
+from widefield.engine.sources import Plain, Pool, make_matched
 from widefield.engine.wide_matrix import Ask, Rates
 
 WIDTH, POINTS, ROUNDS, CAPACITY = 96, 3, 4, 24
@@ -39,7 +39,8 @@ def sources(kind: str, seed: int):
     if kind == "plain":
         return Plain(WIDTH), Plain(WIDTH)
     rng = np.random.default_rng(seed)
-    return tuple(make_matched(96, WIDTH, jnp.asarray(rng.standard_normal((8, WIDTH)))) for _ in range(2))
+    pools = [Pool(rng.standard_normal((8, WIDTH)), (seed, side)) for side in range(2)]
+    return tuple(make_matched(jnp.asarray(pool.basis(96))) for pool in pools)
 
 
 @pytest.mark.parametrize("kind", ["plain", "matched"])
@@ -124,3 +125,20 @@ def test_what_is_lost_of_a_kernel_is_the_square_of_what_was_not_asked(share):
     assert int(matrix.forward_side.rank) == 1
     # A matched Gaussian has variance 1 to rounding: the answer's is that of the part that was asked.
     np.testing.assert_allclose(1 - float(jnp.mean(answer**2)) / size, share**2 / (1 + share**2), rtol=1e-9)
+
+
+def test_gaussians_are_matched_and_do_not_depend_on_when_room_is_added():
+    quasi = np.random.default_rng(0).standard_normal((8, WIDTH)).astype(np.float32)
+    pool = Pool(quasi, (3, 1))
+    small = pool.basis(32)
+    large = pool.basis(64)
+    np.testing.assert_allclose(large @ large.T / WIDTH, np.eye(65), atol=1e-5)
+    np.testing.assert_array_equal(pool.basis(64, small), large)
+    np.testing.assert_array_equal(large[:33], small)
+
+
+def test_a_source_says_when_a_draw_would_reach_beyond_its_end():
+    source = make_matched(jnp.zeros((33, WIDTH))).take(jnp.asarray(20), 20)
+    assert not source.full
+    assert not source.take(jnp.asarray(1), 12).full
+    assert source.take(jnp.asarray(1), 13).full  # only one is used, but 13 rows from here would be rows in use

@@ -126,9 +126,7 @@ def schedule(training: wf.Training, points: int) -> tuple[tuple[int, ...], ...]:
 
 def start(problem: wf.Problem, record=KERNELS, seed: int = 0) -> tuple[Spec, Inputs, State]:
     spec, inputs = prepare(problem, make_recording(problem, record, 1, 1), "float64")
-    state = initialise(
-        spec, Interpretation("dense", WIDTH), inputs, jax.random.key(seed), jnp.zeros((spec.populations, 0, WIDTH))
-    )
+    state = initialise(spec, Interpretation("dense", WIDTH), inputs, jax.random.key(seed), [])
     return spec, inputs, state
 
 
@@ -239,7 +237,7 @@ def test_simulate_is_the_same_run():
     runs = []
     for key in jax.random.split(jax.random.key(5), 2):
         spec, inputs, _ = start(problem)
-        state = initialise(spec, Interpretation("dense", WIDTH), inputs, key, jnp.zeros((2, 0, WIDTH)))
+        state = initialise(spec, Interpretation("dense", WIDTH), inputs, key, [])
         case = make_case(problem)
         runs.append(train(case, explicit_weights(case, spec, inputs, state)))
     for name in ("f", "delta", "loss", "entk", "phi", "g", "g_tilde", "g_tilde_tilde"):

@@ -74,9 +74,7 @@ def make_problem(
 
 def start(problem: wf.Problem, record=KERNELS) -> tuple[Spec, Inputs, State]:
     spec, inputs = prepare(problem, make_recording(problem, record, 1, 1), "float64")
-    state = initialise(
-        spec, Interpretation("dense", WIDTH), inputs, jax.random.key(0), jnp.zeros((spec.populations, 0, WIDTH))
-    )
+    state = initialise(spec, Interpretation("dense", WIDTH), inputs, jax.random.key(0), [])
     return spec, inputs, state
 
 
@@ -319,7 +317,7 @@ def law(problem: wf.Problem, kind: str, seed: int, seeds: int = 3000, width: int
     interpretation = dataclasses.replace(interpretation, room=room)
 
     def one(key: jax.Array) -> dict[str, jax.Array]:
-        state = initialise(spec, interpretation, inputs, key, jnp.zeros((1, 0, width)))
+        state = initialise(spec, interpretation, inputs, key, [])
 
         def advance(state, _):
             state, fields = step(spec, inputs, state)

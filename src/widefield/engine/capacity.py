@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..numerics.compiled import compiled
 from .interpretation import Interpretation, Room, needs_tilde, reserved_rows
 from .low_rank import BLOCK, LowRank, Side
-from .sources import AHEAD, Matched, Source
+from .sources import Matched, Source
 from .state import Spec, State
 
 
@@ -37,18 +37,25 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int) -> 
     sources: tuple[int, ...] = ()
     if kind.kind == "mean_field":
         gates = columns if any(shape.gated for shape in spec.form.shapes) else 0
-        made = [1 + columns + gates + reserved_rows(spec, layer) for layer in range(spec.populations)]
+        made = [columns + gates + reserved_rows(spec, layer) for layer in range(spec.populations)]
         for m, fresh in enumerate(tilde):
             below, above = wiring.ends(m)
             made[below] += (matrices[m][1] + fresh) * offsets
             made[above] += forward
-        sources = tuple(rounded(size + AHEAD) for size in made)
+        # A block is drawn at a time, of which less may be used.
+        most = most_gaussians(kind.width)
+        sources = tuple(min(rounded(size + BLOCK * offsets), most) for size in made)
     return Room(tuple(matrices), tuple(tilde), sources)
+
+
+def most_gaussians(particles: int) -> int:
+    """Room beyond which a run has too few particles: half as many directions, and a block."""
+    return rounded(particles // 2 + BLOCK)
 
 
 def _guess(rows: int, times: int) -> int:
     """Directions that questions of so many rows lead to: several times as many if they are few, not many more else."""
-    return rounded(min(times * rows, 1.5 * rows + 64) + min(rows, BLOCK)) if rows else 0
+    return rounded(min(times * rows, 1.5 * rows + 96) + min(rows, BLOCK)) if rows else 0
 
 
 def ranks(state: State) -> Room:
@@ -89,8 +96,7 @@ def undo(state: State, before: State, ok: Array) -> State:
     def source(new: Source, old: Source) -> Source:
         if not (isinstance(new, Matched) and isinstance(old, Matched)):
             return new
-        count, prepared = jnp.where(ok, new.count, old.count), jnp.where(ok, new.prepared, old.prepared)
-        return dataclasses.replace(new, count=count, prepared=prepared)
+        return dataclasses.replace(new, count=jnp.where(ok, new.count, old.count))
 
     return dataclasses.replace(
         state,
@@ -100,30 +106,29 @@ def undo(state: State, before: State, ok: Array) -> State:
     )
 
 
-def larger(room: Room, used: Room, short: Room) -> Room:
+def larger(room: Room, used: Room, short: Room, particles: int) -> Room:
     """Half as much again where there was none left, and where little is left: each growth is compiled anew."""
 
     def grow(size: int, rank: int, out: bool) -> int:
         return rounded(1.5 * size + BLOCK) if out or (size and rank > 0.6 * size) else size
 
-    return jax.tree.map(grow, room, used, short)
+    grown = jax.tree.map(grow, room, used, short)
+    return grown._replace(sources=tuple(min(size, most_gaussians(particles)) for size in grown.sources))
 
 
-@partial(jax.jit, static_argnames="room")
+@compiled(static_argnames="room")
 def enlarge(state: State, room: Room) -> State:
-    """`state` in larger buffers; old and new are held together while it copies."""
+    """`state` in larger buffers, its Gaussians excepted; old and new are held together while it copies."""
     previous = state.previous
     if previous is not None and room.matrices:
         teaching, records, readout = previous
         sizes = [forward for forward, _ in room.matrices]
         wider = [jnp.pad(r, ((0, 0), (0, n - r.shape[1]))) for r, n in zip(records[1:], sizes, strict=True)]
         previous = (teaching, [records[0], *wider], readout)
-    sources = room.sources or (0,) * len(state.sources)
     return dataclasses.replace(
         state,
         matrices=[_grown(m, sizes) for m, sizes in zip(state.matrices, room.matrices, strict=True)],
         feedbacks=[_grown(m, (0, size)) for m, size in zip(state.feedbacks, room.feedbacks, strict=True)],
-        sources=[s.grown(n) if isinstance(s, Matched) else s for s, n in zip(state.sources, sources, strict=True)],
         previous=previous,
     )
 

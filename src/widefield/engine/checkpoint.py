@@ -107,7 +107,7 @@ class Checkpoint:
         if path.is_file():
             about, arrays = _read(path)
             if about["finished"]:
-                return arrays, _leg_of(run, about)
+                return arrays, _leg_of(run, number, about)
             leg = _restored(run, number, about, arrays, path)
             del arrays
             watch(leg)
@@ -165,17 +165,17 @@ def _on_its_way(leg: Leg) -> dict[str, np.ndarray]:
     return leaves | {f"record {name}": np.asarray(value) for name, value in leg.records.items()}
 
 
-def _leg_of(run: Run, about: Mapping[str, Any]) -> Leg:
+def _leg_of(run: Run, number: int, about: Mapping[str, Any]) -> Leg:
     """The leg that a file is about, without its arrays."""
     matrices, feedbacks, sources = about["room"]
     room = Room(tuple((forward, backward) for forward, backward in matrices), tuple(feedbacks), tuple(sources))
     counts = {name: about[name] for name in ("done", "chunk", "rank", "directions")}
-    return Leg(dataclasses.replace(run.kind, room=room), None, {}, **counts)  # type: ignore[arg-type]
+    return Leg(number, dataclasses.replace(run.kind, room=room), None, {}, **counts)  # type: ignore[arg-type]
 
 
 def _restored(run: Run, number: int, about: Mapping[str, Any], arrays: dict[str, np.ndarray], path: Path) -> Leg:
     """A new network in the same buffers gives the structure, which the saved numbers then fill."""
-    bare = _leg_of(run, about)
+    bare = _leg_of(run, number, about)
     new = run.start(number, bare.kind.room)
     leaves, structure = jax.tree.flatten(new.state)
     names, records = sorted(new.records), new.records

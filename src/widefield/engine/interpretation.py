@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -62,24 +63,20 @@ class Interpretation:
         made = make_low_rank(self.width, inside, self.width, room, self.dtype, inputs.tolerance, parts, rho, velocity)
         return replace(made, scale=start * made.scale, mirror_scale=start * made.mirror_scale)
 
-    def source(self, quasi: Array, room: int) -> Source:
-        return make_matched(room, self.width, quasi) if self.kind == "mean_field" else Plain(self.width)
 
-
-def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, quasi: Array) -> State:
-    """A network before its first step; `quasi` (populations, d, S) are quasi-random normals, d = 0 for none."""
+def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, bases: Sequence[Array]) -> State:
+    """A network before its first step; `bases` are the matched Gaussians of every population, none at finite width."""
     dtype, width, wiring = kind.dtype, kind.width, spec.wiring
     layout, populations = wiring.layout, spec.populations
     rules = spec.form.filled(inputs.rule)
     keys = iter(jax.random.split(jax.random.fold_in(key, 1), 6 * populations + 4))
     room = kind.room if not kind.has_entries else Room(((0, 0),) * wiring.matrices, (0,) * wiring.matrices)
-    source_room = room.sources or (0,) * populations
-    sources = [kind.source(quasi[layer], source_room[layer]) for layer in range(populations)]
+    sources: list[Source] = [make_matched(basis) for basis in bases] or [Plain(width)] * populations
     nothing = jnp.zeros((1, width), dtype)
 
     def gaussians(layer: int, rows: int) -> Array:
-        source = sources[layer].ready(next(keys), jnp.asarray(rows, jnp.int32), nothing)
-        sources[layer] = source.take(jnp.asarray(rows, jnp.int32))
+        source, _ = sources[layer], next(keys)  # every second key: a seed stands for the networks it always stood for
+        sources[layer] = source.take(jnp.asarray(rows, jnp.int32), rows)
         return source.draw(next(keys), rows, nothing)
 
     # What stays fixed comes first: it gets the best quasi-random dimensions.

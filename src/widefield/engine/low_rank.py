@@ -198,7 +198,7 @@ def take_up(
 
     def extend(carry):
         side, other, kept, source, known, left = carry
-        _, chosen = jax.lax.top_k(left, block)
+        chosen = jnp.arange(block) if block == len(unit) else jax.lax.top_k(left, block)[1]
         residual = project_out(unit[chosen], side.asked, width)
         shares, vectors = jnp.linalg.eigh((residual @ residual.T / width).astype(jnp.float64))
         shares, vectors = shares[::-1], vectors[:, ::-1]  # most variance first: it gets the best quasi-random dimension
@@ -212,8 +212,7 @@ def take_up(
         combine = (vectors / jnp.sqrt(jnp.maximum(shares, lowest))).T.astype(unit.dtype)
         asked = jnp.where(valid, project_out(combine @ residual, side.asked, width), 0.0)
         asked = orthonormalise(asked, width, 1.0 - valid[:, 0])
-        source = source.ready(jax.random.fold_in(key, 2 * side.rank), fresh * offsets, residual)
-        drawn = source.draw(jax.random.fold_in(key, 2 * side.rank + 1), block, other.asked)
+        drawn = source.draw(jax.random.fold_in(key, side.rank), block, other.asked)
         gaussians = jnp.where(valid, drawn, 0.0)
         response = asked @ other.answers.T / width
         answers = gaussians + response @ other.asked
@@ -235,7 +234,7 @@ def take_up(
             side.rank + fresh, side.short,
         )  # fmt: skip
         other = replace(other, met=jax.lax.dynamic_update_slice(other.met, met.T, (zero, at)))
-        return side, other, kept, source.take(fresh * offsets), known, left
+        return side, other, kept, source.take(fresh * offsets, block * offsets), known, left
 
     start = (side, other, kept, source, known, left)
     side, other, kept, source, known, left = jax.lax.while_loop(more, extend, start)

@@ -89,7 +89,6 @@ def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float
         per_output=problem.outputs * problem.wiring.reads == 1 or gradients or not share_one_sweep(problem.layer_rules),
     )
     check_feedback(problem)
-    batches = training.batches(data.points) if training.batch_size else np.ones((1, data.points))
 
     targets = problem.targets
     missing = np.any(np.isnan(targets), axis=-1)
@@ -104,7 +103,7 @@ def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float
         dt=array(training.dt),
         weight_decay=array(training.weight_decay),
         momentum=array(training.momentum),
-        batches=array(batches),
+        batches=jnp.asarray(training.order(data.points), jnp.int32) if training.batch_size else None,
         tolerance=array(tolerance),
         rule=tuple(array(number) for number in numbers),
         taught=array(~missing) if missing.any() else None,

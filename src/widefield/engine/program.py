@@ -78,6 +78,31 @@ def step(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
     return undo(_learn(spec, inputs, state, fields, records, ok), before, ok), fields
 
 
+def step_of_batch(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
+    """The same between recorded steps: only the points that teach pass through the network."""
+    chosen, positions = _batch(inputs, state), spec.wiring.layout.positions
+    rows = (chosen[:, None] * positions + jnp.arange(positions)).reshape(-1)
+    taught = None if inputs.taught is None else inputs.taught[chosen]
+    within = inputs._replace(x=inputs.x[:, rows], y=inputs.y[chosen], taught=taught, batches=None)
+    gates = [None if gate is None else gate[chosen] for gate in state.gates]
+    small = replace(state, gates=gates, f_initial=state.f_initial[chosen])
+    small, fields = step(replace(spec, points=len(chosen)), within, small)
+    return replace(small, gates=state.gates, f_initial=state.f_initial), fields
+
+
+def _batch(inputs: Inputs, state: State) -> Array:
+    assert inputs.batches is not None
+    return inputs.batches[jnp.minimum(state.step, len(inputs.batches) - 1)]
+
+
+def _how_often(spec: Spec, inputs: Inputs, state: State) -> Array:
+    """How often each point teaches in this step, (P,)."""
+    dtype = state.readout.dtype
+    if inputs.batches is None:
+        return jnp.ones(spec.points, dtype)
+    return jnp.zeros(spec.points, dtype).at[_batch(inputs, state)].add(1.0)
+
+
 def _teaching(spec: Spec, inputs: Inputs, fields: Fields, batch: Array, rate: Array, neurons: int) -> list[Array]:
     """rate·Σ_c e_c g̃_c per stage, (P·positions, N), for the points that teach."""
     rules = spec.form.filled(inputs.rule)
@@ -98,7 +123,7 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
     """All weight updates of one step; none where it is not `ok`."""
     wiring, rows = spec.wiring, spec.points * spec.wiring.layout.positions
     rate = inputs.dt * inputs.richness
-    batch = inputs.batches[jnp.minimum(state.step, len(inputs.batches) - 1)]
+    batch = _how_often(spec, inputs, state)
     per_stage = _teaching(spec, inputs, fields, batch, rate, state.inputs.shape[-1])
 
     def gather(stages: list[int], values: list[Array]) -> tuple[Array, Array]:

@@ -17,15 +17,16 @@ import numpy as np
 from jax import Array
 
 from ..errors import DivergenceError, TooFewSamplesError
+from ..numerics.compiled import compiled
 from ..numerics.memory import available_bytes, bytes_of, check_memory
 from ..observables import Fields, Moment, Observable
 from ..observables.kernels import whole_fields
 from ..precision import enable_x64
 from ..problem.training import recorded_steps
-from .capacity import enlarge, first_room, larger, ranks, shortages
+from .capacity import enlarge, first_room, larger, most_gaussians, ranks, shortages
 from .interpretation import Interpretation, Room, initialise
-from .program import step
-from .sources import Matched
+from .program import step, step_of_batch
+from .sources import Matched, Pool
 from .state import Inputs, Spec, State
 
 TIMES_BUCKET = 64
@@ -63,8 +64,9 @@ class Recording:
 
 @dataclass(frozen=True)
 class Leg:
-    """One network or replicate on its way: its state after `done` steps, in the buffers of `kind`, and its records."""
+    """Network or replicate `number` on its way: its state after `done` steps, in buffers of `kind`, and its records."""
 
+    number: int
     kind: Interpretation
     state: State
     records: dict[str, Array]
@@ -101,7 +103,7 @@ class Run:
         recording: what is kept.
         steps: how long.
         keys: random keys, one per network.
-        quasi: (networks, populations, d, N) quasi-random normals, or None.
+        pools: per network and population, what matched Gaussians are made of; none at finite width.
         report: called with steps done, steps in all and a message.
         finish: turns a network's last state and records into what is kept of it.
         trainer: takes a network to its end in place of `train`, e.g. with checkpoints on the way.
@@ -113,7 +115,7 @@ class Run:
     recording: Recording
     steps: int
     keys: Sequence[Array] | Array
-    quasi: np.ndarray | None = None
+    pools: Sequence[Sequence[Pool]] = ()
     report: Report = lambda done, total, message: None
     finish: Callable[[State, dict[str, np.ndarray]], dict[str, np.ndarray]] = lambda state, records: records
     trainer: Trainer | None = None
@@ -131,19 +133,21 @@ class Run:
         kind = replace(self.kind, room=room)
         records, size = self._sizes(kind, number)
         check_memory(size, f"a run of width {kind.width}", SMALLER)
-        state = _start(self.spec, kind, self.inputs, self.keys[number], self._quasi(number))
-        return Leg(kind, state, {name: jax.device_put(np.zeros(s.shape, s.dtype)) for name, s in records.items()})
+        bases = [jax.device_put(pool.basis(size)) for pool, size in self._pools(number, room)]
+        state = _start(self.spec, kind, self.inputs, self.keys[number], bases)
+        empty = {name: jax.device_put(np.zeros(s.shape, s.dtype)) for name, s in records.items()}
+        return Leg(number, kind, state, empty)
 
     def _sizes(self, kind: Interpretation, number: int) -> tuple[dict[str, jax.ShapeDtypeStruct], int]:
         """Shapes of what is recorded, and bytes of that and of a network."""
-        given = (self.inputs, self.keys[number], self._quasi(number))
-        leaves, tree = jax.tree.flatten(jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), given))
+        given = (self.inputs, self.keys[number])
+        shapes = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), given)
+        bases = [jax.ShapeDtypeStruct((1 + size, kind.width), kind.dtype) for size in kind.room.sources]
+        leaves, tree = jax.tree.flatten((*shapes, bases))
         return _room(self.spec, kind, self.recording, self.steps, tuple(leaves), tree)
 
-    def _quasi(self, number: int) -> Array:
-        if self.quasi is None:
-            return jax.device_put(np.zeros((self.spec.populations, 0, self.kind.width), self.kind.dtype))
-        return jax.device_put(self.quasi[number])
+    def _pools(self, number: int, room: Room) -> list[tuple[Pool, int]]:
+        return list(zip(self.pools[number], room.sources, strict=True)) if self.pools else []
 
     def advance(self, leg: Leg) -> Leg:
         """One chunk of steps, shorter where a step found no room: buffers grow, and the next chunk takes it again."""
@@ -155,21 +159,31 @@ class Run:
         kind, reached = leg.kind, int(reached)
         directions = max([0, *map(int, used.sources)])
         rank = max([0, *(int(r) for pair in used.matrices for r in pair), *map(int, used.feedbacks)])
-        if not finite:
-            # Where Gaussians are prepared beyond S dimensions, numbers stop being finite for that reason.
-            directions = max([directions, *(int(s.prepared) for s in state.sources if isinstance(s, Matched))])
+        most = most_gaussians(kind.width)
+        if any(out and size >= most for size, out in zip(kind.room.sources, short.sources, strict=True)):
+            directions = max(directions, most)
         self._check_particles(directions)
         self._check_finite(reached, bool(finite))
         if any(jax.tree.leaves(short)):
-            kind = replace(kind, room=larger(kind.room, used, short))
+            kind = replace(kind, room=larger(kind.room, used, short, kind.width))
             what = f"a run of width {kind.width} at rank {rank}"
             check_memory(2 * bytes_of(state), what, SMALLER + ", or raise tolerance")
-            state = enlarge(state, kind.room)
+            state = self._with_gaussians(leg.number, enlarge(state, kind.room), kind.room)
         seconds, steps = max(time.perf_counter() - began, 1e-9), max(reached - leg.done, 1)
         chunk = max(1, min(4 * leg.chunk, int(SECONDS_PER_CALL * steps / seconds)))
         return replace(
             leg, kind=kind, state=state, records=records, done=reached, chunk=chunk, rank=rank, directions=directions
         )
+
+    def _with_gaussians(self, number: int, state: State, room: Room) -> State:
+        """`state` with as many Gaussians as there is room for."""
+        sources = list(state.sources)
+        for layer, (pool, size) in enumerate(self._pools(number, room)):
+            source = sources[layer]
+            assert isinstance(source, Matched)
+            if len(source.basis) < 1 + size:
+                sources[layer] = source.moved(jax.device_put(pool.basis(size, np.asarray(source.basis))))
+        return replace(state, sources=sources)
 
     def legs(self, number: int, room: Room | None = None) -> Iterator[Leg]:
         """Network `number`, chunk by chunk, from its start to its end."""
@@ -262,12 +276,12 @@ class Counter:
             run.report(sum(self._done.values()), len(run.keys) * run.total, what)
 
 
-@partial(jax.jit, static_argnames=("spec", "kind"))
-def _start(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, quasi: Array) -> State:
-    return initialise(spec, kind, inputs, key, quasi)
+@compiled(static_argnames=("spec", "kind"))
+def _start(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, bases: list[Array]) -> State:
+    return initialise(spec, kind, inputs, key, bases)
 
 
-@partial(jax.jit, static_argnames=("spec", "recording"), donate_argnums=(3, 4))
+@compiled(static_argnames=("spec", "recording"), donate_argnums=(3, 4))
 def _advance(
     spec: Spec, recording: Recording, inputs: Inputs, state: State, records: dict[str, Array], until: Array, last: Array
 ) -> tuple[State, dict[str, Array], tuple[Array, Array, Room, Room]]:
@@ -281,6 +295,15 @@ def _advance(
     def one(carry):
         state, kept, _ = carry
         now = state.step
+        recorded = (now % recording.every == 0) | (now == last)
+        if inputs.batches is not None and recording.every > 1 and not recording.fields_every:
+            # Two programs; a step between recorded ones passes its batch only.
+            state, kept, finite = jax.lax.cond(recorded, whole, part, state, kept)
+            return state, kept, finite
+        return whole(state, kept, recorded)
+
+    def whole(state: State, kept: dict[str, Array], recorded: Array | None = None):
+        now = state.step
         state, fields = step(spec, inputs, state)
 
         def write(kept: dict[str, Array]) -> dict[str, Array]:
@@ -288,20 +311,27 @@ def _advance(
             slot = -(-now // recording.every)  # the last step has one of its own
             return kept | {name: kept[name].at[slot].set(value) for name, value in values.items()}
 
-        if recording.every == 1:
+        if recorded is None or recording.every == 1:
             kept = write(kept)
         else:
-            kept = jax.lax.cond((now % recording.every == 0) | (now == last), write, lambda k: k, kept)
+            kept = jax.lax.cond(recorded, write, lambda k: k, kept)
         if recording.fields_every:
             outside = len(kept["fields"])  # a slot that does not exist is not written
             slot = jnp.where(now % recording.fields_every == 0, now // recording.fields_every, outside)
-            whole = whole_fields(recording.moment(spec, inputs, fields))
-            kept = kept | {"fields": kept["fields"].at[slot].set(whole, mode="drop")}
-        finite = jnp.isfinite(jnp.sum(fields.f) + sum(jnp.sum(phi**2) for phi in fields.phi))
-        return state, kept | {"h_final": _last(spec, recording, fields)}, finite
+            all_fields = whole_fields(recording.moment(spec, inputs, fields))
+            kept = kept | {"fields": kept["fields"].at[slot].set(all_fields, mode="drop")}
+        return state, kept | {"h_final": _last(spec, recording, fields)}, _finite(fields)
+
+    def part(state: State, kept: dict[str, Array]):
+        state, fields = step_of_batch(spec, inputs, state)
+        return state, kept, _finite(fields)
 
     state, records, finite = jax.lax.while_loop(go_on, one, (state, records, jnp.asarray(True)))
     return state, records, (state.step, finite, ranks(state), shortages(state))
+
+
+def _finite(fields: Fields) -> Array:
+    return jnp.isfinite(jnp.sum(fields.f) + sum(jnp.sum(phi**2) for phi in fields.phi))
 
 
 def _last(spec: Spec, recording: Recording, fields: Fields) -> Array:
@@ -319,8 +349,8 @@ def _room(
 
     Remembered, because the program is traced for it, which takes longer than a short run.
     """
-    inputs, key, quasi = jax.tree.unflatten(tree, leaves)
-    state = jax.eval_shape(partial(_start, spec, kind), inputs, key, quasi)
+    inputs, key, bases = jax.tree.unflatten(tree, leaves)
+    state = jax.eval_shape(partial(initialise, spec, kind), inputs, key, bases)
     _, fields = jax.eval_shape(partial(step, spec), inputs, state)
     shapes = jax.eval_shape(partial(recording.measure, spec), inputs, fields)
     # In buckets, so that runs of other lengths need no other compilation.

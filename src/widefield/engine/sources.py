@@ -9,16 +9,15 @@ change nothing.
 from __future__ import annotations
 
 import abc
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from .order import after
-
-AHEAD = 32  # matched Gaussians are prepared this many at a time: one pass over the earlier ones serves all
+AHEAD = 32  # matched Gaussians are made this many at a time: one pass over the earlier ones serves all
 
 
 def project_out(rows: Array, basis: Array, width: int) -> Array:
@@ -49,17 +48,12 @@ class Source(eqx.Module):
         """Whether more Gaussians were asked for than there is room for."""
 
     @abc.abstractmethod
-    def ready(self, key: Array, rows: Array, cause: Array) -> Source:
-        """The source, ready to give `rows` Gaussians over the population; `cause` depends on earlier draws, and the
-        buffer is written only after it."""
-
-    @abc.abstractmethod
     def draw(self, key: Array, rows: int, fields: Array) -> Array:
         """Fresh Gaussians in the shape of `rows` rows of `fields`, which are what is conditioned on."""
 
     @abc.abstractmethod
-    def take(self, rows: Array) -> Source:
-        """Count `rows` Gaussians over the population as drawn."""
+    def take(self, rows: Array, drawn: int) -> Source:
+        """Count `rows` of the `drawn` Gaussians over the population as used."""
 
 
 class Plain(Source):
@@ -71,14 +65,11 @@ class Plain(Source):
     def full(self) -> Array:
         return jnp.asarray(False)
 
-    def ready(self, key: Array, rows: Array, cause: Array) -> Plain:
-        return self
-
     def draw(self, key: Array, rows: int, fields: Array) -> Array:
         # Conditioned on W(0)ᵀ·fields, the fresh part of W(0) has no component along the fields.
         return project_out(jax.random.normal(key, (rows, fields.shape[1]), fields.dtype), fields, self.width)
 
-    def take(self, rows: Array) -> Plain:
+    def take(self, rows: Array, drawn: int) -> Plain:
         return self
 
 
@@ -86,72 +77,77 @@ class Matched(Source):
     """Quasi-random, moment-matched Gaussians of S particles.
 
     Attributes:
-        basis: (room, S) orthonormal rows: the constant, then all Gaussians, drawn or prepared.
-        count: how many rows of `basis` have been drawn.
-        prepared: how many rows of `basis` are filled.
-        quasi: (d, S) quasi-random normal rows, the raw material of the first d Gaussians.
+        basis: (1 + room, S) orthonormal rows: the constant, then all Gaussians, made beforehand (`Pool`): they do not
+            depend on what is asked.
+        count: how many rows of `basis` are in use.
         short: whether more were asked for than there is room for.
     """
 
     basis: Array
     count: Array
-    prepared: Array
-    quasi: Array
     short: Array
-
-    @property
-    def width(self) -> int:
-        return self.basis.shape[1]
 
     @property
     def full(self) -> Array:
         return self.short
 
-    def ready(self, key: Array, rows: Array, cause: Array) -> Matched:
-        needed, room = self.count + rows, len(self.basis)
-
-        def more(carry: tuple[Array, Array]) -> Array:
-            _, prepared = carry
-            return (prepared < needed) & (prepared + AHEAD <= room)
-
-        def fill(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            basis, prepared = carry
-            raw = self._raw(jax.random.fold_in(key, prepared), prepared)
-            new = orthonormalise(project_out(raw, basis, self.width), self.width)
-            return jax.lax.dynamic_update_slice(basis, new, (prepared, jnp.zeros_like(prepared))), prepared + AHEAD
-
-        start = (self.basis, after(self.prepared, cause))
-        basis, prepared = jax.lax.while_loop(more, fill, start)
-        return replace(self, basis=basis, prepared=prepared, short=self.short | (prepared < needed))
-
     def draw(self, key: Array, rows: int, fields: Array) -> Array:
-        offsets = fields.shape[1] // self.width
+        width = self.basis.shape[1]
+        offsets = fields.shape[1] // width
         start = (self.count, jnp.zeros_like(self.count))
-        drawn = jax.lax.dynamic_slice(self.basis, start, (rows * offsets, self.width))
+        drawn = jax.lax.dynamic_slice(self.basis, start, (rows * offsets, width))
         return drawn.reshape(rows, fields.shape[1])
 
-    def take(self, rows: Array) -> Matched:
-        return replace(self, count=self.count + rows)
+    def take(self, rows: Array, drawn: int) -> Matched:
+        short = self.short | (self.count + drawn > len(self.basis))  # beyond the end, rows in use would be drawn again
+        return replace(self, count=self.count + rows, short=short)
 
-    def _raw(self, key: Array, prepared: Array) -> Array:
-        """Raw material of the next Gaussians: quasi-random rows while there are any."""
-        plain = jax.random.normal(key, (AHEAD, self.width), self.basis.dtype)
-        total = self.quasi.shape[0]
-        if total == 0:
-            return plain
-        index = prepared - 1 + jnp.arange(AHEAD)
-        quasi = self.quasi[jnp.minimum(index, total - 1)]
-        return jnp.where((index < total)[:, None], quasi, plain)
-
-    def grown(self, room: int) -> Matched:
-        """The same with room for `room` Gaussians."""
-        padded = jnp.pad(self.basis, ((0, room - len(self.basis)), (0, 0)))
-        filled = jnp.arange(room)[:, None] < self.prepared
-        return replace(self, basis=jnp.where(filled, padded, 0.0), short=jnp.zeros_like(self.short))
+    def moved(self, basis: Array) -> Matched:
+        """The same with the larger `basis`."""
+        return replace(self, basis=basis, short=jnp.zeros_like(self.short))
 
 
-def make_matched(room: int, width: int, quasi: Array) -> Matched:
-    """A source with room for `room` Gaussians; the constant is its first row, so every Gaussian is mean-free."""
-    basis = jnp.zeros((room, width), quasi.dtype).at[0].set(1.0)
-    one = jnp.ones((), jnp.int32)
-    return Matched(basis, one, one, quasi, jnp.asarray(False))
+def make_matched(basis: Array) -> Matched:
+    """A source of which nothing but the constant is in use, so that every Gaussian is mean-free."""
+    return Matched(basis, jnp.ones((), jnp.int32), jnp.asarray(False))
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What the matched Gaussians of one population are made of: the rows of `quasi` (d, S), then plain normals.
+
+    Row i depends on i, the rows before it and `seed` only, so that room can be added. Cost O(room²·S), by NumPy: inside
+    the compiled step random numbers and their orthogonalisation would take half of the compilation.
+    """
+
+    quasi: np.ndarray
+    seed: tuple[int, ...]
+
+    def basis(self, room: int, have: np.ndarray | None = None) -> np.ndarray:
+        """The constant and `room` Gaussians, (1 + room, S); `have` is a smaller basis of this pool.
+
+        There are less than S orthonormal rows; those beyond are 0, and a run stops long before it uses them.
+        """
+        particles = self.quasi.shape[1]
+        out = np.zeros((1 + room, particles))
+        out[0] = 1.0
+        filled = 1
+        if have is not None:
+            out[: len(have)], filled = have, len(have)
+        while filled < min(1 + room, particles):
+            rows = min(AHEAD, particles - filled, 1 + room - filled)
+            new, earlier = self._raw(filled - 1)[:rows], out[:filled]
+            new = new - (new @ earlier.T / particles) @ earlier
+            # Once is enough: random rows are far from those before them. The inverse of a small factor is the quickest.
+            new = np.linalg.inv(np.linalg.cholesky(new @ new.T / particles)) @ new
+            # As they will be read back, so that it does not matter when room is added.
+            out[filled : filled + rows] = new.astype(self.quasi.dtype)
+            filled += rows
+        return out.astype(self.quasi.dtype)
+
+    def _raw(self, first: int) -> np.ndarray:
+        """Gaussians `first`, …, `first` + AHEAD − 1 before they are matched."""
+        quasi = self.quasi[first : first + AHEAD].astype(np.float64)
+        # NumPy fills short seeds up with zeros; a last number that is not 0 keeps this one apart from all others.
+        generator = np.random.default_rng([first, *self.seed, len(self.seed) + 1])
+        return np.concatenate([quasi, generator.standard_normal((AHEAD - len(quasi), self.quasi.shape[1]))])

@@ -58,7 +58,7 @@ class Inputs(NamedTuple):
     dt: Array
     weight_decay: Array
     momentum: Array
-    batches: Array  # (steps, P), how often a point teaches in a step; one row where all steps are alike
+    batches: Array | None  # (steps, batch), the points that teach in a step; None: all
     tolerance: Array  # relative size of the part of a question that may stay unasked
     rule: tuple[Array, ...]  # numbers of the learning rules
     taught: Array | None = None  # (P, reads), 1 where there is a target and 0 where there is none; None: 1 everywhere

@@ -30,7 +30,8 @@ class Training:
         weight_decay: λ in W ← (1−dt·λ)W + update, for all trained weights (App. C.3).
         momentum: τ in Q ← Q + (dt/τ)(−Q + gradient term), W ← W + dt·Q; 0 is none (App. C.4).
         integrator: "euler", or "ab2", second-order Adams–Bashforth towards gradient flow.
-        batch_size: how many points teach in a step; 0 is all. Points that do not teach are still recorded.
+        batch_size: how many points teach in a step; 0 is all. A recorded step evaluates all points, a step in between
+            only its batch: with every= a long training on many points costs by the batch.
         schedule: "random" shuffles the points anew for every epoch (by `batch_seed`), "cyclic" takes them in their
             order. With steps·batch_size points, "cyclic" is online learning: every step has fresh samples.
         batch_seed: of the random order of points.
@@ -53,19 +54,21 @@ class Training:
             require(plain, "integrator", self.integrator, "'euler' where weight_decay, momentum or batch_size is used")
 
     def batches(self, points: int) -> np.ndarray:
-        """1 for the points that teach in a step, 0 for the others, (steps, P)."""
+        """How often a point teaches in a step, (steps, P)."""
         if self.batch_size == 0:
             return np.ones((self.steps, points))
-        check_memory(
-            8 * self.steps * (points + self.batch_size), "the order of the points", "lower steps or batch_size"
-        )
+        check_memory(8 * self.steps * points, "the order of the points", "lower steps or batch_size")
+        mask = np.zeros((self.steps, points))
+        # A batch across the end of an epoch may hold a point twice: it teaches once per time it is drawn.
+        np.add.at(mask, (np.arange(self.steps)[:, None], self.order(points)), 1.0)
+        return mask
+
+    def order(self, points: int) -> np.ndarray:
+        """Which points teach in a step, (steps, batch_size)."""
         needed = self.steps * self.batch_size
+        check_memory(8 * (needed + points), "the order of the points", "lower steps or batch_size")
         epochs = -(-needed // points)
         generator = np.random.default_rng(self.batch_seed)
         shuffled = self.schedule == "random"
         order = [generator.permutation(points) if shuffled else np.arange(points) for _ in range(epochs)]
-        chosen = np.concatenate(order)[:needed].reshape(self.steps, self.batch_size)
-        mask = np.zeros((self.steps, points))
-        # A batch across the end of an epoch may hold a point twice: it teaches once per time it is drawn.
-        np.add.at(mask, (np.arange(self.steps)[:, None], chosen), 1.0)
-        return mask
+        return np.concatenate(order)[:needed].reshape(self.steps, self.batch_size)

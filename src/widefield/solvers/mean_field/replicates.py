@@ -10,6 +10,7 @@ import numpy as np
 from ...engine.interpretation import Interpretation, Room, reserved_rows
 from ...engine.prepare import prepare
 from ...engine.run import Outcome, Recording, Report, Run, Trainer
+from ...engine.sources import Pool
 from ...engine.state import State
 from ...engine.two_time import two_time as two_time_objects
 from ...numerics.sobol import MOST_DIRECTIONS, quasi_normals
@@ -39,7 +40,11 @@ class Replicates:
         )  # fmt: skip
         kind = Interpretation("mean_field", samples, dtype=self.precision)
         steps = self.problem.training.steps
-        run = Run(spec, inputs, kind, self.recording, steps, keys, quasi, self.report, self._finish, self.trainer)
+        pools = [
+            [Pool(rows, (2 * self.seed + shift, number, layer)) for layer, rows in enumerate(populations)]
+            for number, populations in zip(numbers, quasi, strict=True)
+        ]
+        run = Run(spec, inputs, kind, self.recording, steps, keys, pools, self.report, self._finish, self.trainer)
         outcome = run.to_the_end(room)
         info = {"samples": samples} | {name: value for name, value in outcome.info.items() if name != "width"}
         return Outcome(outcome.arrays, info, outcome.room)
