@@ -1,6 +1,14 @@
 """What several test files share."""
 
+import os
 from collections.abc import Callable
+from importlib.metadata import version
+
+# Tests compile many programs and run them for a moment, so they are compiled without optimisation. Older versions of
+# XLA end the process at a flag they do not know.
+if tuple(map(int, version("jaxlib").split(".")[:2])) >= (0, 7):
+    UNOPTIMISED = " --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + UNOPTIMISED
 
 import jax
 import numpy as np
@@ -8,10 +16,13 @@ import pytest
 from hypothesis import settings
 
 import widefield as wf
+from widefield.numerics.compiled import QUICK
 from widefield.results.result import Result, make_result
 
 # Public functions set their own precision (tests/test_neighbour.py). This is for tests that call what is inside.
 jax.config.update("jax_enable_x64", True)
+
+QUICK["xla_backend_optimization_level"] = 0
 
 # The same examples in every run, as statistical tests have fixed keys.
 settings.register_profile("fixed", derandomize=True)
