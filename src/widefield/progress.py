@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import inspect
+import logging
 import sys
 import time
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from .errors import InputError, shown
 from .extras import has_extra, require_extra
+
+LOGGER = logging.getLogger("widefield")
 
 
 @runtime_checkable
@@ -101,6 +104,21 @@ class NotebookBar:
             self._shown.update(HTML(text))
 
 
+class LogLines:
+    """Lines in the log `widefield`, at level INFO: the first update, then one every `EVERY` seconds."""
+
+    EVERY = 10.0
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+
+    def update(self, done: int, total: int, message: str = "") -> None:
+        now = time.monotonic()
+        if self._last is None or now - self._last >= self.EVERY:
+            self._last = now
+            LOGGER.info("%d/%d %s", done, total, message)
+
+
 def in_notebook() -> bool:
     """Whether a Jupyter kernel runs this code; imports nothing."""
     ipython = sys.modules.get("IPython")
@@ -109,10 +127,14 @@ def in_notebook() -> bool:
 
 
 def make_progress(progress: bool | Progress | None) -> Reporter:
-    """True: a bar; False: silence; None: a bar in a notebook, or on a terminal if Rich is there; or a `Progress`."""
+    """True: a bar; False: silence; or a `Progress`.
+
+    None: a bar in a notebook, or on a terminal if Rich is there; else lines in the log, which nobody sees
+    who has not set up logging.
+    """
     notebook = in_notebook()
     if progress is None:
-        progress = notebook or (sys.stderr.isatty() and has_extra("cli"))
+        progress = notebook or (sys.stderr.isatty() and has_extra("cli")) or LogLines()
     if progress is True and notebook:
         below = NotebookBar()
         return Reporter(below, below.close)

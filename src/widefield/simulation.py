@@ -57,7 +57,8 @@ def simulate(
         tolerance: relative size below which a new direction is dropped by "conditioned".
         checkpoint: a folder to which networks are written every five minutes and when they are done; the same call goes
             on from there, with the numbers of a run that was never stopped.
-        progress: show a bar; default on a terminal only. Or an object with update(done, total, message).
+        progress: True for a bar, False for silence, or an object with update(done, total, message). Default: a
+            bar on a terminal and in Jupyter, else lines in the log `widefield` (level INFO).
     """
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
     require_integer("width", width, 2)

@@ -7,25 +7,22 @@ import platform
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from ..errors import printable, require
-from ..extras import require_extra
 from ..observables import Observable, look_up
 from ..problem.dataset import Dataset
 from ..problem.problem import Problem
 from ..problem.toml import split_header, write_header
 from .labels import label
+from .plots import Plots
 from .replicates import SEED, moments_in, over_seeds, with_seeds
 from .statistics import Moments
 from .stored import StoredProblem, check_attributes
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class Result:
@@ -148,12 +145,10 @@ class Result:
 
         return summarise(self)
 
-    def plot(self) -> Figure:
-        """Loss, alignments and kernels as a Matplotlib figure."""
-        require_extra("plot", "a picture")
-        from .pictures import plot_result
-
-        return plot_result(self)
+    @property
+    def plot(self) -> Plots:
+        """Pictures: `plot()` for everything at once, `plot.loss()`, `plot.kernels("phi")` and others: see `Plots`."""
+        return Plots(self)
 
     def __repr__(self) -> str:
         return self.summary()

@@ -84,7 +84,8 @@ def solve(
         responses: "regression" or "jacobian". fixed_point.
         checkpoint: a folder to which replicates are written every five minutes and when they are done; the same call
             goes on from there, with the numbers of a run that was never stopped. mean_field.
-        progress: show a bar; default on a terminal only. Or an object with update(done, total, message).
+        progress: True for a bar, False for silence, or an object with update(done, total, message). Default: a
+            bar on a terminal and in Jupyter, else lines in the log `widefield` (level INFO).
 
         others: nothing else is allowed; a misspelt option is answered with those there are.
 

@@ -46,7 +46,7 @@ def solve_fixed_point(
         responses: "regression" (Stein's lemma; right for every activation) or "jacobian" (per-sample
             Jacobians; less noise, but wrong at depth ≥ 2 where φ̇ jumps, as for ReLU).
         seeds: independent replicates; two or more give standard errors.
-        progress: show a bar; default on a terminal only.
+        progress: as in `wf.solve`.
 
     Raises:
         NotConvergedError, DivergenceError, TooFewSamplesError: with what to change.
