@@ -30,7 +30,7 @@ def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
 def test_examples_use_the_public_interface_only(path):
-    assert re.findall(r"^\s*(?:from|import) widefield\b.*", path.read_text(encoding="utf-8"), re.MULTILINE) == [
+    assert re.findall(r"^ *(?:from|import) widefield\b.*", path.read_text(encoding="utf-8"), re.MULTILINE) == [
         "import widefield as wf"
     ]
 

@@ -198,7 +198,9 @@ def test_each_picture_shows_its_numbers(problem, fake_result):
     alignment, cosine = result.plot.alignments().axes
     np.testing.assert_array_equal(alignment.lines[1].get_ydata(), result["phi_alignment"].sel(layer=1).values)
     np.testing.assert_array_equal(cosine.lines[1].get_ydata(), result["gradient_cosine"].sel(layer=2).values)
-    shown = images_of(result.plot.kernels("g", times=2))
+    kernels = result.plot.kernels("g", times=2)
+    assert [axes.get_title() for axes in kernels.axes[:4]] == ["time 0", "time 0.3", "", ""]
+    shown = images_of(kernels)
     expected = [result["g"].sel(layer=layer).isel(time=t).values for layer in (1, 2) for t in (0, -1)]
     np.testing.assert_array_equal(shown, expected)
     (first, last) = images_of(result.plot.kernels("entk", times=2))

@@ -20,7 +20,15 @@ LOGGER = logging.getLogger("widefield")
 class Progress(Protocol):
     """Anything with `update`; a run calls it as often as it likes, `done` of `total` being its own unit of work."""
 
-    def update(self, done: int, total: int, message: str = "") -> None: ...
+    def update(self, done: int, total: int, message: str = "") -> None:
+        """Called as the run goes on; an exception raised here stops the run.
+
+        Args:
+            done: how much of the work is done, in units of the run's own.
+            total: how much there is in all.
+            message: what is being done.
+        """
+        ...
 
 
 class Reporter:

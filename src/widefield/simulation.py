@@ -48,6 +48,9 @@ def simulate(
     """Train `seeds` networks of `width` neurons per hidden layer; mean and standard error over them.
 
     Args:
+        problem: data, network, learning rule, richness and training.
+        width: N, neurons per hidden layer.
+        seeds: how many networks; two or more give standard errors.
         engine: "dense" holds N×N arrays; "conditioned" has the same law in O(N·rank) memory; "auto" takes the cheaper.
         seed: the same seed gives the same numbers.
         every: record every k-th step.

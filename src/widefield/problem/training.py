@@ -53,7 +53,11 @@ class Training:
             require(plain, "integrator", self.integrator, "'euler' where weight_decay, momentum or batch_size is used")
 
     def batches(self, points: int) -> np.ndarray:
-        """1 for the points that teach in a step, 0 for the others, (steps, P)."""
+        """1 for the points that teach in a step, 0 for the others, (steps, P).
+
+        Args:
+            points: P.
+        """
         if self.batch_size == 0:
             return np.ones((self.steps, points))
         check_memory(

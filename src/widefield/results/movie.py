@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from PIL import Image
 
 from ..atomic import check_writable, require_path, write_file
@@ -27,10 +28,11 @@ class Movie:
     Attributes:
         figure: the figure that is redrawn.
         times: the training time of every frame.
+        show: draws a frame, by its number.
     """
 
     def __init__(self, figure: Picture, times: np.ndarray, show: Callable[[int], None]):
-        self.figure, self.times, self._show = figure, times, show
+        self.figure, self.times, self.show = figure, times, show
 
     def save(self, path: str | Path) -> None:
         """Write the movie, atomically; the ending of `path` says in which format.
@@ -45,7 +47,11 @@ class Movie:
         write_file(path, self._encode(_FORMATS[ending]))
 
     def to_html(self, text: str = "kernels in the course of training") -> str:
-        """An <img> element that holds the movie itself; `text` is what is read aloud in its place."""
+        """An <img> element that holds the movie itself.
+
+        Args:
+            text: what is read aloud in its place.
+        """
         data = base64.b64encode(self._encode("GIF")).decode()
         return f'<img src="data:image/gif;base64,{data}" alt="{text}" style="max-width:100%">'
 
@@ -53,8 +59,12 @@ class Movie:
         return self.to_html()
 
     def frame(self, number: int) -> Picture:
-        """The figure as it is at one of `times`; the same figure each time."""
-        self._show(number)
+        """The figure as it is at one of `times`; the same figure each time.
+
+        Args:
+            number: which of `times`, counted from 0.
+        """
+        self.show(number)
         return self.figure
 
     def _encode(self, kind: str) -> bytes:
@@ -81,7 +91,7 @@ def make_movie(result: Result, name: str, frames: int) -> Movie:
     chosen = evenly(len(result["time"]), frames)
     images = []
 
-    def panel(axes, kernel: np.ndarray, title: str) -> None:
+    def panel(axes: Axes, kernel: np.ndarray, title: str) -> None:
         images.append(draw_kernel(axes, kernel[0], title, limit))
         axes.figure.colorbar(images[-1], ax=axes, shrink=0.85)
 

@@ -90,9 +90,10 @@ def plot_kernels(result: Result, name: str, times: int) -> Picture:
     places = figure.subplots(len(layers), len(chosen), squeeze=False)
     for row, kernel, (_, layer) in zip(places, kernels, layers, strict=True):
         for axes, index in zip(row, chosen, strict=True):
-            title = f"time {result['time'].values[index]:.3g}" if row is places[0] else ""
-            image = draw_kernel(axes, kernel[index], title, limit)
+            image = draw_kernel(axes, kernel[index], "", limit)
         row[0].set_ylabel(kernel_symbol(name, layer))
+    for axes, index in zip(places[0], chosen, strict=True):
+        axes.set_title(f"time {result['time'].values[index]:.3g}", fontsize="medium")
     figure.colorbar(image, ax=places, shrink=0.85)
     figure.suptitle(_title(result))
     return figure

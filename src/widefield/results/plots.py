@@ -18,6 +18,9 @@ class Plots:
     Each is a Matplotlib figure: Jupyter shows it, `.savefig("picture.png")` writes it. Bands are two standard errors.
     Needs the extra `plot`.
 
+    Args:
+        result: what is drawn.
+
     Example:
         >>> result.plot().savefig("overview.png")
         >>> result.plot.kernels("phi", times=5)

@@ -83,7 +83,11 @@ class Result:
         return with_seeds(self.runs)
 
     def moments(self, name: str) -> Moments:
-        """Mean, standard error and degrees of freedom of a variable."""
+        """Mean, standard error and degrees of freedom of a variable.
+
+        Args:
+            name: of the variable, e.g. "phi".
+        """
         count = self.info.get("seeds")
         return moments_in(self.runs, self.dataset, name, count if isinstance(count, int) else None)
 
@@ -134,7 +138,11 @@ class Result:
         return dissimilarities(self.runs, name, layer)
 
     def save(self, path: str | Path) -> None:
-        """Write to a netCDF file, atomically: an existing file is replaced whole or not at all."""
+        """Write to a netCDF file, atomically: an existing file is replaced whole or not at all.
+
+        Args:
+            path: the file; `wf.load(path)` reads it again.
+        """
         from .files import save_result
 
         save_result(self, path)

@@ -86,7 +86,6 @@ def solve(
             goes on from there, with the numbers of a run that was never stopped. mean_field.
         progress: True for a bar, False for silence, or an object with update(done, total, message). Default: a
             bar on a terminal and in Jupyter, else lines in the log `widefield` (level INFO).
-
         others: nothing else is allowed; a misspelt option is answered with those there are.
 
     Returns:
