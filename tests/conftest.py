@@ -1,10 +1,12 @@
 """What several test files share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from browsing import BROWSER
 from hypothesis import settings
 
 import widefield as wf
@@ -27,6 +29,16 @@ def problem() -> wf.Problem:
         richness=1.0,
         training=wf.Training(steps=3, dt=0.1),
     )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium or Chrome, without a window."""
+    if BROWSER is None:
+        pytest.skip("no Chromium or Chrome on this machine")
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        yield driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ START = "window.WIDEFIELD_EXPLORER = "
 RICHNESS = (0.1, 0.5, 1.0, 2.0, 3.0)
 RHO = (0.0, 0.25, 0.5, 0.75, 1.0)
 RULES = {"gd": wf.rules.GD, "fa": wf.rules.FA, "gln": wf.rules.GLN, "hebb": wf.rules.Hebb}
-OPTIONS: dict[str, Any] = {"samples": 2048, "seeds": 4, "record": ["entk", "phi", "g_tilde"]}
+OPTIONS: dict[str, Any] = {"samples": 2048, "seeds": 4}
 CURVES = ("loss", "entk_alignment", "gradient_cosine")
 KERNELS = ("phi", "g_tilde")
 CURVE_STEPS = range(0, 61, 2)
