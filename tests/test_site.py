@@ -91,7 +91,9 @@ def shows(tab: Tab, stored: dict, key: str, time: int) -> None:
     for name in ("phi", "g_tilde"):
         cells = tab.page.locator(f"#wf-{name} rect").evaluate_all("all => all.map(cell => Number(cell.dataset.value))")
         assert cells == run[name][time]
-    assert str(run["loss"][-1]) in tab.page.locator("#wf-summary").inner_text()
+    said = re.search(r"loss (\S+) ± (\S+),", tab.page.locator("#wf-summary").inner_text())
+    assert said is not None
+    assert [float(number) for number in said.groups()] == [run["loss"][-1], run["loss_se"][-1]]
 
 
 def test_sliders_show_the_stored_solutions(browser, sliders, stored):

@@ -35,8 +35,8 @@
 
   function ticks(low, high, scale) {
     if (scale === "linear") return [0, 0.5, 1].filter((value) => value >= low && value <= high);
-    const found = [];
-    for (let power = Math.ceil(Math.log10(low)); power <= Math.log10(high); power++) found.push(10 ** power);
+    const first = Math.ceil(Math.log10(low)), last = Math.floor(Math.log10(high)), found = [];
+    for (let power = last; power >= first; power -= Math.ceil((last - first) / 4)) found.push(Number(`1e${power}`));
     return found;
   }
 
@@ -55,7 +55,7 @@
     make("path", { class: "wf-axis", d: `M${LEFT},${TOP}V${HEIGHT - BOTTOM}H${WIDTH - 8}` }, svg);
     for (const value of ticks(low, high, scale)) {
       make("path", { class: "wf-axis", d: `M${LEFT - 4},${y(value)}H${LEFT}` }, svg);
-      make("text", { x: LEFT - 7, y: y(value) + 4, "text-anchor": "end" }, svg, String(value));
+      make("text", { x: LEFT - 7, y: y(value) + 4, "text-anchor": "end" }, svg, value && value < 0.01 ? value.toExponential() : String(value));
     }
     for (const time of [0, end / 2, end]) {
       make("text", { x: x(time), y: HEIGHT - BOTTOM + 14, "text-anchor": "middle" }, svg, String(time));
