@@ -60,6 +60,13 @@ def test_every_page_is_in_the_navigation():
         assert re.search(rf"\b{re.escape(page.relative_to(DOCS).as_posix())}$", navigation, re.MULTILINE), page
 
 
+def test_every_page_has_a_way_on():
+    for page in DOCS.rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        included = "--8<--" in text or ":::" in text
+        assert included or re.search(r"\]\([\w./]+\.md[)#]", text), page
+
+
 def test_links_lead_somewhere():
     """Links of README and CONTRIBUTING, which the strict build of the site does not see."""
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
