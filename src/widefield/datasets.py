@@ -40,7 +40,7 @@ def random_gaussian(
     Args:
         points: P, the number of training points.
         dimension: D, the number of entries of an input.
-        seed: of the random numbers.
+        seed: random seed; the same seed gives the same data.
         outputs: C; y is (P,) for one output and (P, C) for more.
         targets: "signs" for ±1 with equal chance, "gaussian" for N(0, 1).
         test_points: how many test points to add.
@@ -60,7 +60,7 @@ def sphere(points: int, dimension: int, seed: int = 0, *, outputs: int = 1, test
     Args:
         points: P, the number of training points.
         dimension: D, the number of entries of an input.
-        seed: of the random numbers.
+        seed: random seed; the same seed gives the same data.
         outputs: C; y is (P,) for one output and (P, C) for more.
         test_points: how many test points to add.
     """
@@ -89,7 +89,7 @@ def teacher_student(
     Args:
         points: P, the number of training points.
         dimension: D, the number of entries of an input.
-        seed: of the random numbers.
+        seed: random seed; the same seed gives the same data.
         hidden: neurons of the teacher.
         outputs: C; y is (P,) for one output and (P, C) for more.
         noise: standard deviation of Gaussian noise on training targets; test targets are clean.
@@ -126,7 +126,7 @@ def digits(
     Args:
         classes: two or more different digits. With two, the first is −1 and the second +1.
         points: training points in all, drawn at random and different from the test points.
-        seed: of the random choice of points.
+        seed: random seed of the choice of points.
         test_points: how many test points to add.
         targets: "signs" (±1, one column per class where there are more than two) or "one_hot"
             (one column per class, as cross entropy needs it). None is "signs" for two classes, else "one_hot".
@@ -167,7 +167,7 @@ def delayed_sum(points: int, delay: int = 3, seed: int = 0, *, test_points: int 
     Args:
         points: P, the number of training points.
         delay: frames of silence.
-        seed: of the random numbers.
+        seed: random seed; the same seed gives the same data.
         test_points: how many test points to add.
     """
     _check_task(points, seed, test_points, delay=(delay, 0))
@@ -189,7 +189,7 @@ def flip_flop(
     Args:
         points: P, the number of training points.
         frames: T, the length of a sequence.
-        seed: of the random numbers.
+        seed: random seed; the same seed gives the same data.
         bits: the number of channels.
         chance: probability of a pulse at each frame but the first.
         test_points: how many test points to add.
@@ -217,7 +217,7 @@ def delayed_match(
     Args:
         points: P, the number of training points.
         delay: frames of silence between the two stimuli.
-        seed: of the random numbers.
+        seed: random seed; the same seed gives the same data.
         stimuli: how many different stimuli there are.
         dimension: entries of a stimulus.
         test_points: how many test points to add.
@@ -243,7 +243,7 @@ def sine(points: int, frames: int = 20, seed: int = 0, *, periods: float = 2.0, 
     Args:
         points: P, the number of training points.
         frames: T, the length of a sequence.
-        seed: of the random numbers.
+        seed: random seed; the same seed gives the same data.
         periods: periods of the wave in T frames at c = 0.
         test_points: how many test points to add.
     """

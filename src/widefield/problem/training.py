@@ -24,7 +24,7 @@ class Training:
     """`steps` steps of size `dt` (the learning rate) on the sum of `loss` over the samples.
 
     Args:
-        steps: how many.
+        steps: number of training steps.
         dt: the learning rate. It acts on a sum over points, so twice the points want half the step.
         loss: "squared", "logistic" or "cross_entropy", "module:name", or a callable ℓ(f, y) of (P, C) giving (P,).
         weight_decay: λ in W ← (1−dt·λ)W + update, for all trained weights (App. C.3).
@@ -33,7 +33,7 @@ class Training:
         batch_size: how many points teach in a step; 0 is all. Points that do not teach are still recorded.
         schedule: "random" shuffles the points anew for every epoch (by `batch_seed`), "cyclic" takes them in their
             order. With steps·batch_size points, "cyclic" is online learning: every step has fresh samples.
-        batch_seed: of the random order of points.
+        batch_seed: random seed of the order of points.
     """
 
     steps: int = checked(whole(1))

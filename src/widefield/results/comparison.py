@@ -47,7 +47,7 @@ HEADINGS = ("variable", "largest", "rms", "relative", "largest/s.e.", "rms/s.e."
 
 
 class Comparison:
-    """Two results held against each other, a − b, in every variable that both have.
+    """The differences a − b of two results, in every variable that both have.
 
     Attributes:
         a, b: the two results.
@@ -97,7 +97,7 @@ class Comparison:
 
 
 def compare(a: Result, b: Result) -> Comparison:
-    """Hold two results against each other.
+    """Compare two results.
 
     Args:
         a, b: results on the same data, e.g. networks and theory; an experiment comes in by `Result.from_arrays`.

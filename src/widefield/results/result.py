@@ -26,7 +26,7 @@ from .stored import StoredProblem, check_attributes
 
 
 class Result:
-    """What a run found: labelled variables, the problem it was run on, and how it was solved.
+    """The result of a run: labelled variables, the problem, and how it was solved.
 
     Args:
         runs: variables along `seed`, one entry per replicate or network; what has no sampling error has no `seed`.
@@ -65,7 +65,7 @@ class Result:
 
     @property
     def runs(self) -> xr.Dataset:
-        """What files hold: variables of single runs, and what has no sampling error."""
+        """The variables as files hold them: of single runs along `seed`, and those without sampling error."""
         return self._runs
 
     @cached_property

@@ -12,7 +12,7 @@ from .feedback import Feedback, Weights
 
 
 class Site(NamedTuple):
-    """What one neuron has at hand; all fields broadcast against each other elementwise.
+    """What one neuron can use; all fields broadcast against each other elementwise.
 
     Attributes:
         h: preactivation.
@@ -72,7 +72,7 @@ class Rule(abc.ABC):
         """The pseudo-gradient g̃ of one neuron, elementwise.
 
         Args:
-            site: what the neuron has at hand.
+            site: what the neuron can use.
         """
 
     def teach(self, error: Array, target: Array) -> Array:
