@@ -18,6 +18,7 @@ pytest.importorskip("panel", reason="the extra `explore` is not installed")
 from widefield.explore.jobs import Jobs
 from widefield.explore.plots import curve_data, density_data, kernel_frames
 from widefield.explore.settings import OPTIONS, RULE_NAMES, Settings
+from widefield.explore.solutions import Solutions
 
 
 @pytest.mark.parametrize("rule", RULE_NAMES)
@@ -73,6 +74,32 @@ def test_the_latest_order_wins_and_errors_are_told():
     jobs.close()
     assert shown == ["quick"]
     assert ended == ["", "dt is 0", "cancelled"]
+
+
+def test_what_was_solved_is_kept_and_what_is_begun_is_waited_for(monkeypatch, problem, fake_result):
+    calls, go_on = [], threading.Event()
+
+    def solve(asked, progress, **options):
+        calls.append(asked.richness)
+        assert options == OPTIONS
+        assert asked.richness != 1.0 or go_on.wait(10)
+        return fake_result(problem, seed=len(calls))
+
+    class Watch:
+        def update(self, done, total, message=""):
+            assert message == "starting"
+            go_on.set()
+
+    monkeypatch.setattr(wf, "solve", solve)
+    solutions = Solutions()
+    solutions.begin(Settings(richness=1.0))
+    other = solutions.solve(Settings(richness=2.0), Watch())  # does not wait
+    assert not go_on.is_set()
+    first = solutions.solve(Settings(richness=1.0), Watch())
+    assert go_on.is_set()
+    assert solutions.solve(Settings(richness=1.0), Watch()) is first
+    assert solutions.solve(Settings(richness=2.0), Watch()) is other
+    assert sorted(calls) == [1.0, 2.0]
 
 
 # In the browser
