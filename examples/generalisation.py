@@ -17,8 +17,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import widefield as wf
-from widefield.errors import DivergenceError, TooFewSamplesError
-from widefield.results.panels import save_picture
 
 RULES: dict[str, wf.rules.Rule] = {
     "GD": wf.rules.GD(),
@@ -75,7 +73,7 @@ def study(
                                  record=(), every=training.steps, progress=False))  # fmt: skip
                 nets = measure(name, "networks", wf.simulate(problem, width, seeds, record=(), engine="dense",
                                every=training.steps, progress=False))  # fmt: skip
-            except (DivergenceError, TooFewSamplesError) as error:
+            except (wf.errors.DivergenceError, wf.errors.TooFewSamplesError) as error:
                 print(f"{name:<18}{gamma:5g}  {error}")
                 continue
             rows += [theory, nets]
@@ -126,8 +124,8 @@ def main(
     training = training or wf.Training(steps=60, dt=0.03)
     rows = study(data, rules, richness, training, samples, width, seeds)
     if not rows:
-        raise DivergenceError("every run diverged; lower dt or richness")
-    save_picture(picture(rows), folder / "generalisation.png")
+        raise wf.errors.DivergenceError("every run diverged; lower dt or richness")
+    picture(rows).savefig(folder / "generalisation.png")
     with open(folder / "generalisation.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(Row._fields)

@@ -1,8 +1,9 @@
 """What several test files share."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from typing import Any
 
 # Tests compile many programs and run them for a moment, so they are compiled without optimisation. Older versions of
 # XLA end the process at a flag they do not know.
@@ -13,6 +14,7 @@ if tuple(map(int, version("jaxlib").split(".")[:2])) >= (0, 7):
 import jax
 import numpy as np
 import pytest
+from browsing import BROWSER
 from hypothesis import settings
 
 import widefield as wf
@@ -38,6 +40,16 @@ def problem() -> wf.Problem:
         richness=1.0,
         training=wf.Training(steps=3, dt=0.1),
     )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium or Chrome, without a window."""
+    if BROWSER is None:
+        pytest.skip("no Chromium or Chrome on this machine")
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        yield driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
 
 
 @pytest.fixture

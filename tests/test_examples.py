@@ -28,6 +28,13 @@ def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_examples_use_the_public_interface_only(path):
+    assert re.findall(r"^ *(?:from|import) widefield\b.*", path.read_text(encoding="utf-8"), re.MULTILINE) == [
+        "import widefield as wf"
+    ]
+
+
 def test_own_rule(monkeypatch, capsys):
     theory, nets = load("own_rule", monkeypatch).main(points=3, steps=4, samples=512, width=300)
     assert "loss, theory" in capsys.readouterr().out

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import shutil
 import threading
 import urllib.error
 import urllib.request
 
 import numpy as np
 import pytest
+from browsing import Tab
 
 import widefield as wf
 
@@ -18,10 +18,7 @@ pytest.importorskip("panel", reason="the extra `explore` is not installed")
 from widefield.explore.jobs import Jobs
 from widefield.explore.plots import curve_data, density_data, kernel_frames
 from widefield.explore.settings import OPTIONS, RULE_NAMES, Settings
-
-BROWSER = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-)
+from widefield.explore.solutions import Solutions
 
 
 @pytest.mark.parametrize("rule", RULE_NAMES)
@@ -79,6 +76,32 @@ def test_the_latest_order_wins_and_errors_are_told():
     assert ended == ["", "dt is 0", "cancelled"]
 
 
+def test_what_was_solved_is_kept_and_what_is_begun_is_waited_for(monkeypatch, problem, fake_result):
+    calls, go_on = [], threading.Event()
+
+    def solve(asked, progress, **options):
+        calls.append(asked.richness)
+        assert options == OPTIONS
+        assert asked.richness != 1.0 or go_on.wait(10)
+        return fake_result(problem, seed=len(calls))
+
+    class Watch:
+        def update(self, done, total, message=""):
+            assert message == "starting"
+            go_on.set()
+
+    monkeypatch.setattr(wf, "solve", solve)
+    solutions = Solutions()
+    solutions.begin(Settings(richness=1.0))
+    other = solutions.solve(Settings(richness=2.0), Watch())  # does not wait
+    assert not go_on.is_set()
+    first = solutions.solve(Settings(richness=1.0), Watch())
+    assert go_on.is_set()
+    assert solutions.solve(Settings(richness=1.0), Watch()) is first
+    assert solutions.solve(Settings(richness=2.0), Watch()) is other
+    assert sorted(calls) == [1.0, 2.0]
+
+
 # In the browser
 
 
@@ -102,17 +125,8 @@ def test_a_wrong_token_is_forbidden(explorer):
         assert refused.value.code == 403
 
 
-class Tab:
-    """A browser tab that remembers what it asked for and what went wrong."""
-
-    def __init__(self, browser, url: str):
-        self.page = browser.new_page(viewport={"width": 1280, "height": 900})
-        self.errors: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(url)
+class Explored(Tab):
+    """A tab with the explorer's curves."""
 
     def loss(self, who: str = "A") -> np.ndarray:
         script = f"""() => {{
@@ -127,19 +141,6 @@ class Tab:
             self.page.wait_for_timeout(100)
         raise AssertionError("the curve did not come")
 
-    def close(self) -> None:
-        self.page.close()
-        assert self.errors == []
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if BROWSER is None:
-        pytest.skip("no Chromium or Chrome on this machine")
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        yield driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-
 
 def expected(**settings) -> np.ndarray:
     problem = dataclasses.replace(Settings(), **settings).problem()
@@ -147,10 +148,10 @@ def expected(**settings) -> np.ndarray:
 
 
 def test_a_slider_moves_the_curve_to_what_solve_says(explorer, browser):
-    tab = Tab(browser, explorer.url)
+    tab = Explored(browser, explorer.url)
     first = tab.wait(lambda loss: len(loss) > 0)
     np.testing.assert_allclose(first, expected(), rtol=1e-9)
-    other = Tab(browser, explorer.url + "?richness=3.0")  # a link with settings, in a second tab
+    other = Explored(browser, explorer.url + "?richness=3.0")  # a link with settings, in a second tab
     np.testing.assert_allclose(other.wait(lambda loss: len(loss) > 0), expected(richness=3.0), rtol=1e-9)
     np.testing.assert_array_equal(tab.loss(), first)
     handles = tab.page.locator(".noUi-handle")
@@ -168,7 +169,7 @@ def test_a_slider_moves_the_curve_to_what_solve_says(explorer, browser):
 
 
 def test_cancel(explorer, browser):
-    tab = Tab(browser, explorer.url + "?depth=2&points=7")
+    tab = Explored(browser, explorer.url + "?depth=2&points=7")
     cancel = tab.page.get_by_role("button", name="Cancel")
     tab.page.wait_for_timeout(500)
     cancel.click(timeout=60_000)

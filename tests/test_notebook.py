@@ -65,3 +65,20 @@ def test_a_result_shows_its_curves(problem, fake_result, monkeypatch):
     assert list(drawn) == list(result["loss"].values)
     monkeypatch.setattr("widefield.results.summary.has_extra", lambda extra: False)
     assert "<img" not in result._repr_html_()
+
+
+def test_without_a_terminal_progress_goes_to_the_log(monkeypatch, caplog, capsys):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.make_progress(None) as bar:
+        bar.update(1, 4, "not asked for")
+    assert caplog.records == []
+    assert capsys.readouterr() == ("", "")
+    caplog.set_level("INFO", "widefield")
+    with progress.make_progress(None) as bar:
+        for done, now[0] in enumerate((0.0, 1.0, 9.9, 10.0, 12.0), start=1):
+            bar.update(done, 5, "training")
+    assert caplog.messages == ["1/5 training", "4/5 training"]
+    with progress.make_progress(False) as bar:
+        bar.update(1, 4)
+    assert len(caplog.messages) == 2

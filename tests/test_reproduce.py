@@ -281,6 +281,8 @@ def test_squared_error_is_that_of_single_networks(problem):
     np.testing.assert_allclose(found["error_se"], direct.std(0, ddof=1) / np.sqrt(7))
     start = squared_error(networks, theory, "entk", ("sample", "sample_"), time=0)
     assert float(start["error"]) == pytest.approx(direct[:, 0].mean())
+    static = squared_error(networks, theory.isel(time=0, drop=True), "entk", ("sample", "sample_"), time=0)
+    assert float(static["error"]) == float(start["error"])
     # A theory that is itself sampled adds its own variance, which is taken off.
     noisy = theory.assign(entk_se=theory["entk"] * 0 + 0.1)
     less = squared_error(networks, noisy, "entk", ("sample", "sample_"))["error"]

@@ -184,3 +184,62 @@ def test_saving_a_picture_checks_the_ending(tmp_path, problem, fake_result):
     with pytest.raises(InputError, match="png"):
         save_picture(figure, tmp_path / "page.doc")
     assert len(os.listdir(tmp_path)) == 2
+
+
+def images_of(figure) -> list[np.ndarray]:
+    return [np.asarray(axes.images[0].get_array()) for axes in figure.axes if axes.images]
+
+
+def test_each_picture_shows_its_numbers(problem, fake_result):
+    result = fake_result(problem)
+    (loss,) = result.plot.loss().axes
+    np.testing.assert_array_equal(loss.lines[0].get_ydata(), result["loss"].values)
+    np.testing.assert_array_equal(loss.lines[1].get_ydata(), result["test_loss"].values)
+    alignment, cosine = result.plot.alignments().axes
+    np.testing.assert_array_equal(alignment.lines[1].get_ydata(), result["phi_alignment"].sel(layer=1).values)
+    np.testing.assert_array_equal(cosine.lines[1].get_ydata(), result["gradient_cosine"].sel(layer=2).values)
+    kernels = result.plot.kernels("g", times=2)
+    assert [axes.get_title() for axes in kernels.axes[:4]] == ["time 0", "time 0.3", "", ""]
+    shown = images_of(kernels)
+    expected = [result["g"].sel(layer=layer).isel(time=t).values for layer in (1, 2) for t in (0, -1)]
+    np.testing.assert_array_equal(shown, expected)
+    (first, last) = images_of(result.plot.kernels("entk", times=2))
+    np.testing.assert_array_equal([first, last], result["entk"].isel(time=[0, -1]).values)
+    for axes, layer in zip(result.plot.densities().axes, (1, 2), strict=True):
+        h, density = axes.lines[0].get_data()
+        assert abs(np.sum(density) * (h[1] - h[0]) - 1) < 1e-9
+        values = result["h_final"].sel(layer=layer).values
+        assert values.min() <= h[0] <= h[-1] <= values.max()
+    other = fake_result(problem, seed=1)
+    assert result.plot.comparison(other).get_supxlabel() == wf.compare(result, other).plot().get_supxlabel()
+
+
+def test_a_movie_shows_every_time(tmp_path, problem, fake_result):
+    from PIL import Image
+
+    result = fake_result(problem)
+    movie = result.plot.movie("phi")
+    np.testing.assert_array_equal(movie.times, result["time"].values)
+    for number in range(4):
+        np.testing.assert_array_equal(images_of(movie.frame(number)), result["phi"].isel(time=number).values)
+    np.testing.assert_allclose(result.plot.movie("entk", frames=2).times, result["time"].values[[0, -1]])
+    for ending in ("gif", "webp"):
+        movie.save(tmp_path / f"phi.{ending}")
+        assert Image.open(tmp_path / f"phi.{ending}").n_frames == 4  # type: ignore[attr-defined]
+    assert movie._repr_html_().startswith('<img src="data:image/gif;base64,')
+    with pytest.raises(InputError, match=r"\.webp"):
+        movie.save(tmp_path / "phi.mp4")
+    assert len(os.listdir(tmp_path)) == 2
+
+
+def test_a_picture_of_what_is_not_there_says_so(problem, fake_result):
+    result = fake_result(problem)
+    for draw in (result.plot.kernels, result.plot.movie):
+        with pytest.raises(InputError, match="name is 'loss'; allowed: one of entk, phi, g, g_tilde, g_tilde_tilde"):
+            draw("loss")
+    with pytest.raises(InputError, match="times is 0"):
+        result.plot.kernels(times=0)
+    outputs = wf.Result.from_arrays(problem, {"f": result["f"].values})
+    for draw in (outputs.plot.alignments, outputs.plot.densities, outputs.plot.kernels):
+        with pytest.raises(InputError, match="the result"):
+            draw()

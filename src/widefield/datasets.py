@@ -35,11 +35,15 @@ __all__ = [
 def random_gaussian(
     points: int, dimension: int, seed: int = 0, *, outputs: int = 1, targets: str = "signs", test_points: int = 0
 ) -> Dataset:
-    """Independent N(0, 1) inputs with targets that know nothing of them.
+    """Independent N(0, 1) inputs with random targets that do not depend on them.
 
     Args:
-        targets: "signs" for ±1 with equal chance, "gaussian" for N(0, 1).
+        points: P, the number of training points.
+        dimension: D, the number of entries of an input.
+        seed: random seed; the same seed gives the same data.
         outputs: C; y is (P,) for one output and (P, C) for more.
+        targets: "signs" for ±1 with equal chance, "gaussian" for N(0, 1).
+        test_points: how many test points to add.
     """
     _check_sizes(points, dimension, seed, outputs, test_points)
     require_one_of("targets", targets, ("signs", "gaussian"))
@@ -51,7 +55,15 @@ def random_gaussian(
 
 
 def sphere(points: int, dimension: int, seed: int = 0, *, outputs: int = 1, test_points: int = 0) -> Dataset:
-    """Inputs spread evenly over the sphere |x|² = D, with independent targets ±1."""
+    """Inputs uniform on the sphere |x|² = D, with independent targets ±1.
+
+    Args:
+        points: P, the number of training points.
+        dimension: D, the number of entries of an input.
+        seed: random seed; the same seed gives the same data.
+        outputs: C; y is (P,) for one output and (P, C) for more.
+        test_points: how many test points to add.
+    """
     _check_sizes(points, dimension, seed, outputs, test_points)
     rng = np.random.default_rng(seed)
     total = points + test_points
@@ -75,9 +87,14 @@ def teacher_student(
     U (hidden, D) and v (C, hidden) are N(0, 1), one teacher for training and test points.
 
     Args:
+        points: P, the number of training points.
+        dimension: D, the number of entries of an input.
+        seed: random seed; the same seed gives the same data.
         hidden: neurons of the teacher.
+        outputs: C; y is (P,) for one output and (P, C) for more.
         noise: standard deviation of Gaussian noise on training targets; test targets are clean.
         signs: replace the targets by their signs.
+        test_points: how many test points to add.
     """
     _check_sizes(points, dimension, seed, outputs, test_points)
     require_integer("hidden", hidden, 1)
@@ -108,7 +125,9 @@ def digits(
 
     Args:
         classes: two or more different digits. With two, the first is −1 and the second +1.
-        points: training points in all; a random choice that `seed` fixes, disjoint from the test points.
+        points: training points in all, drawn at random and different from the test points.
+        seed: random seed of the choice of points.
+        test_points: how many test points to add.
         targets: "signs" (±1, one column per class where there are more than two) or "one_hot"
             (one column per class, as cross entropy needs it). None is "signs" for two classes, else "one_hot".
         images: x as (P, 8, 8, 1) for a `CNN` in place of (P, 64).
@@ -144,6 +163,12 @@ def delayed_sum(points: int, delay: int = 3, seed: int = 0, *, test_points: int 
 
     N(0, 1) numbers a and b come at frames 1 and 2, silence follows for `delay` frames, and at the last of T = delay + 3
     frames a second channel asks for the target (a + b)/√2. x is (P, T, 2), y (P,).
+
+    Args:
+        points: P, the number of training points.
+        delay: frames of silence.
+        seed: random seed; the same seed gives the same data.
+        test_points: how many test points to add.
     """
     _check_task(points, seed, test_points, delay=(delay, 0))
     rng = np.random.default_rng(seed)
@@ -160,6 +185,14 @@ def flip_flop(
 
     In every channel a pulse of ±1 comes at frame 1, and at later ones with probability `chance`; the target at every
     frame is the last pulse of each channel. x is (P, T, bits), y (P, T), or (P, T, bits) for several bits.
+
+    Args:
+        points: P, the number of training points.
+        frames: T, the length of a sequence.
+        seed: random seed; the same seed gives the same data.
+        bits: the number of channels.
+        chance: probability of a pulse at each frame but the first.
+        test_points: how many test points to add.
     """
     _check_task(points, seed, test_points, frames=(frames, 1), bits=(bits, 1))
     require_number("chance", chance, "a number in [0, 1]", at_least=0, at_most=1)
@@ -180,6 +213,14 @@ def delayed_match(
 
     Stimuli are fixed N(0, 1) vectors; half of the points match. The first comes at frame 1, silence follows for `delay`
     frames, and the other comes at the last of T = delay + 2 frames. x is (P, T, dimension), y (P,).
+
+    Args:
+        points: P, the number of training points.
+        delay: frames of silence between the two stimuli.
+        seed: random seed; the same seed gives the same data.
+        stimuli: how many different stimuli there are.
+        dimension: entries of a stimulus.
+        test_points: how many test points to add.
     """
     _check_task(points, seed, test_points, delay=(delay, 0), stimuli=(stimuli, 2), dimension=(dimension, 1))
     rng = np.random.default_rng(seed)
@@ -194,10 +235,17 @@ def delayed_match(
 
 
 def sine(points: int, frames: int = 20, seed: int = 0, *, periods: float = 2.0, test_points: int = 0) -> Dataset:
-    """Waves of a frequency that the input tells, for an `RNN` with readout "every".
+    """Sine waves whose frequency is given by the input, for an `RNN` with readout "every".
 
     The input is 1 in one channel and a number c, uniform in [−1, 1], in the other, at all frames t = 1 … T. The target
     is sin(2π·periods·(1 + c/2)·t/T). x is (P, T, 2), y (P, T).
+
+    Args:
+        points: P, the number of training points.
+        frames: T, the length of a sequence.
+        seed: random seed; the same seed gives the same data.
+        periods: periods of the wave in T frames at c = 0.
+        test_points: how many test points to add.
     """
     _check_task(points, seed, test_points, frames=(frames, 1))
     require_number("periods", periods, "a number above 0", above=0)
@@ -217,14 +265,22 @@ def digit_rows(
     test_points: int = 0,
     targets: str | None = None,
 ) -> Dataset:
-    """The images of `digits`, one row of 8 pixels per frame, for an `RNN` with readout "last": x is (P, 8, 8)."""
+    """The images of `digits`, one row of 8 pixels per frame, for an `RNN` with readout "last": x is (P, 8, 8).
+
+    Args:
+        classes, points, seed, test_points, targets: as for `digits`.
+    """
     flat = digits(classes, points, seed, test_points=test_points, targets=targets)
     x, x_test = (None if value is None else value.reshape(-1, 8, 8) for value in (flat.x, flat.x_test))
     return Dataset(x, flat.y, x_test, flat.y_test)  # type: ignore[arg-type]
 
 
 def npz(path: str | Path) -> Dataset:
-    """A NumPy .npz file with arrays `x` and `y`, and perhaps `x_test` and `y_test`."""
+    """A NumPy .npz file with arrays `x` and `y`, and optionally `x_test` and `y_test`.
+
+    Args:
+        path: the file, as `np.savez(path, x=x, y=y)` writes it.
+    """
     require(isinstance(path, (str, PathLike)), "path", path, "the path of an .npz file")
     try:
         with np.load(path, allow_pickle=False) as archive:

@@ -61,9 +61,13 @@ class PowerLaw(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TwoLayer:
-    """Trajectories at `times`, each of that length.
+    """Trajectories, one entry per time.
 
     Attributes:
+        times: training times.
+        delta: error Δ along the targets.
+        h_y: feature kernel H_y along the targets.
+        g_tilde: alignment G̃ of gradient and pseudo-gradient.
         conserved: quantities the flow conserves, by formula; each would be exactly 0 at all times.
         fixed_point: where the flow ends, t → ∞.
     """
@@ -248,6 +252,12 @@ def two_layer_linear(rule: str | Rule, richness: float, y: float, times: ArrayLi
     ```python
     wf.exact.two_layer_linear(wf.rules.FA(rho=0.5), richness=2.0, y=1.0, times=[0.0, 1.0, 2.0]).h_y
     ```
+
+    Args:
+        rule: "gd", "fa", "dfa", "gln" or "hebb", or the rule itself, e.g. `wf.rules.FA(rho=0.5)`.
+        richness: γ₀, above 0.
+        y: the norm |y| of the targets; for Hebb, one point's target.
+        times: increasing training times, 0 or more.
     """
     law = _law(rule, richness, y)
     at = real_array("times", times)
@@ -291,22 +301,45 @@ def _integrate(law: _Law, times: np.ndarray) -> np.ndarray:
 
 
 def fixed_point(rule: str | Rule, richness: float, y: float) -> Point:
-    """Where the flow ends, in closed form or as the root of a scalar equation."""
+    """Where the flow ends, in closed form or as the root of a scalar equation.
+
+    Args:
+        rule: "gd", "fa", "dfa", "gln" or "hebb", or the rule itself, e.g. `wf.rules.FA(rho=0.5)`.
+        richness: γ₀, above 0.
+        y: the norm |y| of the targets; for Hebb, one point's target.
+    """
     return _law(rule, richness, y).fixed_point()
 
 
 def feature_movement(rule: str | Rule, richness: float, y: float) -> float:
-    """ΔH_y = H_y(∞) − H_y(0)."""
+    """How far the feature kernel moves: ΔH_y = H_y(∞) − H_y(0).
+
+    Args:
+        rule: "gd", "fa", "dfa", "gln" or "hebb", or the rule itself, e.g. `wf.rules.FA(rho=0.5)`.
+        richness: γ₀, above 0.
+        y: the norm |y| of the targets; for Hebb, one point's target.
+    """
     return fixed_point(rule, richness, y).h_y - 1
 
 
 def feature_movement_laws(rule: str | Rule, y: float) -> tuple[PowerLaw, PowerLaw]:
-    """The power laws of ΔH_y for γ₀ → 0 and γ₀ → ∞: γ₀² then γ₀ (GD), γ₀² then γ₀^{2/3} (FA), γ₀ and γ₀ (Hebb)."""
+    """The power laws of ΔH_y for γ₀ → 0 and γ₀ → ∞: γ₀² then γ₀ (GD), γ₀² then γ₀^{2/3} (FA), γ₀ and γ₀ (Hebb).
+
+    Args:
+        rule: "gd", "fa", "dfa", "gln" or "hebb", or the rule itself, e.g. `wf.rules.FA(rho=0.5)`.
+        y: the norm |y| of the targets; for Hebb, one point's target.
+    """
     return _law(rule, 1.0, y).movement_laws()
 
 
 def hebb_error_roots(h: float, richness: float, y: float) -> tuple[float, float, float]:
-    """The errors where Hebb's dΔ/dt vanishes at feature kernel h: 0 and ½[y ± √(y² + 4h/γ₀)]."""
+    """The errors where Hebb's dΔ/dt vanishes at feature kernel h: 0 and ½[y ± √(y² + 4h/γ₀)].
+
+    Args:
+        h: the feature kernel H, above 0.
+        richness: γ₀, above 0.
+        y: one point's target.
+    """
     for name, value in (("h", h), ("richness", richness)):
         require_number(
             name, value, f"a number above 0, from {1 / LARGEST:g} to {LARGEST:g}", at_least=1 / LARGEST, at_most=LARGEST

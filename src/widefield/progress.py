@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import inspect
+import logging
 import sys
 import time
 from collections.abc import Callable
@@ -12,12 +13,22 @@ from typing import Any, Protocol, runtime_checkable
 from .errors import InputError, shown
 from .extras import has_extra, require_extra
 
+LOGGER = logging.getLogger("widefield")
+
 
 @runtime_checkable
 class Progress(Protocol):
     """Anything with `update`; a run calls it as often as it likes, `done` of `total` being its own unit of work."""
 
-    def update(self, done: int, total: int, message: str = "") -> None: ...
+    def update(self, done: int, total: int, message: str = "") -> None:
+        """Called as the run goes on; an exception raised here stops the run.
+
+        Args:
+            done: how much of the work is done, in units of the run's own.
+            total: how much there is in all.
+            message: what is being done.
+        """
+        ...
 
 
 class Reporter:
@@ -101,6 +112,21 @@ class NotebookBar:
             self._shown.update(HTML(text))
 
 
+class LogLines:
+    """Lines in the log `widefield`, at level INFO: the first update, then one every `EVERY` seconds."""
+
+    EVERY = 10.0
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+
+    def update(self, done: int, total: int, message: str = "") -> None:
+        now = time.monotonic()
+        if self._last is None or now - self._last >= self.EVERY:
+            self._last = now
+            LOGGER.info("%d/%d %s", done, total, message)
+
+
 def in_notebook() -> bool:
     """Whether a Jupyter kernel runs this code; imports nothing."""
     ipython = sys.modules.get("IPython")
@@ -109,10 +135,14 @@ def in_notebook() -> bool:
 
 
 def make_progress(progress: bool | Progress | None) -> Reporter:
-    """True: a bar; False: silence; None: a bar in a notebook, or on a terminal if Rich is there; or a `Progress`."""
+    """True: a bar; False: silence; or a `Progress`.
+
+    None: a bar in a notebook, or on a terminal if Rich is there; else lines in the log, which nobody sees
+    who has not set up logging.
+    """
     notebook = in_notebook()
     if progress is None:
-        progress = notebook or (sys.stderr.isatty() and has_extra("cli"))
+        progress = notebook or (sys.stderr.isatty() and has_extra("cli")) or LogLines()
     if progress is True and notebook:
         below = NotebookBar()
         return Reporter(below, below.close)

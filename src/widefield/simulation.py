@@ -48,6 +48,9 @@ def simulate(
     """Train `seeds` networks of `width` neurons per hidden layer; mean and standard error over them.
 
     Args:
+        problem: data, network, learning rule, richness and training.
+        width: N, neurons per hidden layer.
+        seeds: how many networks; two or more give standard errors.
         engine: "dense" holds N×N arrays; "conditioned" has the same law in O(N·rank) memory; "auto" takes the cheaper.
         seed: the same seed gives the same numbers.
         every: record every k-th step.
@@ -57,7 +60,8 @@ def simulate(
         tolerance: relative size below which a new direction is dropped by "conditioned".
         checkpoint: a folder to which networks are written every five minutes and when they are done; the same call goes
             on from there, with the numbers of a run that was never stopped.
-        progress: show a bar; default on a terminal only. Or an object with update(done, total, message).
+        progress: True for a bar, False for silence, or an object with update(done, total, message). Default: a
+            bar on a terminal and in Jupyter, else lines in the log `widefield` (level INFO).
     """
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
     require_integer("width", width, 2)

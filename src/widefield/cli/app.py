@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import WidefieldError, one_line
+from ..progress import LOGGER
 from .compare import compare
 from .demo import demo
 from .explore import explore
@@ -71,10 +73,14 @@ app = typer.Typer(cls=GuardedGroup, no_args_is_help=True, pretty_exceptions_enab
 
 @app.callback()
 def widefield(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")] = False,
+    log: Annotated[
+        bool, typer.Option("--log", help="Where stderr is no terminal: write progress to it, a line now and then.")
+    ] = False,
 ) -> None:
     """What very wide neural networks learn under any learning rule.
 
@@ -83,6 +89,12 @@ def widefield(
 
         widefield demo
     """
+    if log:
+        lines = logging.StreamHandler()
+        lines.setFormatter(logging.Formatter("%(asctime)s widefield: %(message)s"))
+        LOGGER.addHandler(lines)
+        LOGGER.setLevel(logging.INFO)
+        context.call_on_close(lambda: LOGGER.removeHandler(lines))
 
 
 for command in (demo, explore, solve, simulate, sweep, compare, reproduce):

@@ -24,6 +24,10 @@ def explore(
     """
     require_extra("explore", "the explorer")
     require_extra("plot", "the explorer")
+    from widefield.explore.settings import Settings
+    from widefield.explore.solutions import SOLUTIONS
+
+    SOLUTIONS.begin(Settings())  # while the libraries of the page are loaded
     from widefield.explore.serve import start
 
     running = start(port, threaded=False)

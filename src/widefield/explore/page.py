@@ -16,7 +16,8 @@ import widefield as wf
 from ..results.result import Result
 from .jobs import Jobs, Watch
 from .plots import CURVES, KERNELS, Curves, Density, Kernel, kernel_frames
-from .settings import ACTIVATIONS, DATA, OPTIONS, RICHNESS, RULE_NAMES, STEP_SIZES, Settings, has_rho
+from .settings import ACTIVATIONS, DATA, RICHNESS, RULE_NAMES, STEP_SIZES, Settings, has_rho
+from .solutions import SOLUTIONS
 
 NO_RULE = "none"
 # On a phone the sliders stand above the plots, and scroll by themselves.
@@ -104,7 +105,7 @@ class Explorer:
         self.lines.value = self.settings.python()
 
         def work(watch: Watch) -> Callable[[], None]:
-            found = {who: wf.solve(s.problem(), **OPTIONS, progress=watch) for who, s in asked.items()}  # type: ignore[arg-type]
+            found = {who: SOLUTIONS.solve(settings, watch) for who, settings in asked.items()}
             return lambda: self._show(found)
 
         self.cancel.disabled = False

@@ -9,7 +9,7 @@ from bokeh.models import ColorBar, ColumnDataSource, LinearColorMapper
 from bokeh.palettes import RdBu11
 from bokeh.plotting import figure
 
-from ..results.panels import last_layer
+from ..results.panels import kernel_over_time
 from ..results.result import Result
 
 # Who is drawn, in which colour and dash; readable on white and on black.
@@ -47,7 +47,7 @@ def kernel_frames(result: Result, name: str, layer: int) -> np.ndarray:
     """A kernel (time, P, P) of one layer."""
     if "layer" in result[name].dims:
         return result[name].sel(layer=min(layer, result.dataset.sizes["layer"])).transpose("time", ...).values
-    return last_layer(result, name)
+    return kernel_over_time(result, name)
 
 
 class Curves:

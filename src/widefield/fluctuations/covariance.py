@@ -59,9 +59,12 @@ def kernel_covariance(
     sets of `samples` nodes, which give the standard errors. Cost O(L·samples·seeds·P⁴ + L³P⁶).
 
     Args:
+        network: an `MLP`.
         x: inputs (P, D).
         width: N. The default leaves N·Cov, the coefficient of 1/N.
-        samples: a power of 2.
+        samples: nodes of one Sobol set, a power of 2.
+        seeds: how many Sobol sets.
+        seed: the same seed gives the same numbers.
     """
     width, samples, seeds, seed = (plain(value) for value in (width, samples, seeds, seed))
     points = _check(network, x, width, samples, seeds, seed)

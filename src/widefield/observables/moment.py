@@ -33,6 +33,14 @@ class Moment(NamedTuple):
     A function of your own gets this. `h`, `phi`, `z`, `g` and `g_tilde` are those of the training points, with axes
     `(layer, point, [output,] [position,] neuron)`, outputs and positions only where there are several; `f` and `delta`
     are `(point, [output])`. Average over neurons with `.mean(-1)`.
+
+    Attributes:
+        fields: all fields of the step, per stage, test points included.
+        x: coordinates of the inputs, (blocks, samples·positions, r).
+        y: targets, (P, reads, C).
+        points: P, the number of training points.
+        wiring: how the network is wired.
+        neurons: how many single neurons are kept.
     """
 
     fields: Fields
@@ -82,7 +90,11 @@ class Moment(NamedTuple):
         return [jnp.broadcast_to(z, t.shape) for z, t in zip(given, self.fields.g_tilde, strict=True)]
 
     def by_layer(self, values: list[Any]) -> list[Any]:
-        """Values per stage, (points, …), as one array (points, frames, …) per layer."""
+        """Values per stage, (points, …), as one array (points, frames, …) per layer.
+
+        Args:
+            values: one array per stage of the network: per layer, or per frame of a recurrent one.
+        """
         layers = [[] for _ in range(self.wiring.populations)]
         for stage, value in zip(self.wiring.stages, values, strict=True):
             layers[stage.population].append(value)

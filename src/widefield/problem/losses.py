@@ -49,11 +49,19 @@ class Loss:
         return self
 
     def total(self, f: Array, y: Array) -> Array:
-        """Σ_μ ℓ(f_μ, y_μ)."""
+        """Σ_μ ℓ(f_μ, y_μ).
+
+        Args:
+            f, y: outputs and targets, (P, C).
+        """
         return jnp.sum(self.per_sample(f, y))
 
     def delta(self, f: Array, y: Array) -> Array:
-        """Δ = −∂loss/∂f, shape (P, C)."""
+        """Δ = −∂loss/∂f, shape (P, C).
+
+        Args:
+            f, y: outputs and targets, (P, C).
+        """
         return -jax.grad(self.total)(f, y)
 
 

@@ -96,13 +96,21 @@ class Problem:
 
     @staticmethod
     def from_toml(path: str | Path) -> Problem:
-        """Read a problem from a TOML file, or from TOML text that contains a line break."""
+        """Read a problem from a TOML file.
+
+        Args:
+            path: the file, or TOML text with a line break in it.
+        """
         from .toml import read_problem
 
         return read_problem(path)
 
     def to_toml(self, path: str | Path | None = None) -> str:
-        """The problem as TOML text, data included; also written to `path` if there is one."""
+        """The problem as TOML text, data included.
+
+        Args:
+            path: a file to which the text is written as well.
+        """
         from .toml import write_problem
 
         return write_problem(self, path)

@@ -24,7 +24,7 @@ class Training:
     """`steps` steps of size `dt` (the learning rate) on the sum of `loss` over the samples.
 
     Args:
-        steps: how many.
+        steps: number of training steps.
         dt: the learning rate. It acts on a sum over points, so twice the points want half the step.
         loss: "squared", "logistic" or "cross_entropy", "module:name", or a callable ℓ(f, y) of (P, C) giving (P,).
         weight_decay: λ in W ← (1−dt·λ)W + update, for all trained weights (App. C.3).
@@ -34,7 +34,7 @@ class Training:
             only its batch: with every= a long training on many points costs by the batch.
         schedule: "random" shuffles the points anew for every epoch (by `batch_seed`), "cyclic" takes them in their
             order. With steps·batch_size points, "cyclic" is online learning: every step has fresh samples.
-        batch_seed: of the random order of points.
+        batch_seed: random seed of the order of points.
     """
 
     steps: int = checked(whole(1))
@@ -54,7 +54,11 @@ class Training:
             require(plain, "integrator", self.integrator, "'euler' where weight_decay, momentum or batch_size is used")
 
     def batches(self, points: int) -> np.ndarray:
-        """How often a point teaches in a step, (steps, P)."""
+        """How often a point teaches in a step, (steps, P).
+
+        Args:
+            points: P.
+        """
         if self.batch_size == 0:
             return np.ones((self.steps, points))
         check_memory(8 * self.steps * points, "the order of the points", "lower steps or batch_size")
@@ -64,7 +68,11 @@ class Training:
         return mask
 
     def order(self, points: int) -> np.ndarray:
-        """Which points teach in a step, (steps, batch_size)."""
+        """Which points teach in a step, (steps, batch_size).
+
+        Args:
+            points: P.
+        """
         needed = self.steps * self.batch_size
         check_memory(8 * (needed + points), "the order of the points", "lower steps or batch_size")
         epochs = -(-needed // points)

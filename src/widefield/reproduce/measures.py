@@ -52,9 +52,9 @@ def distance(data: xr.Dataset, name: str) -> Distance:
 def squared_error(networks: wf.Result, theory: xr.Dataset, name: str, dims: Sequence[str], **index: Any) -> xr.Dataset:
     """|K_N − K_∞|²/|K_∞|² of single networks, summed over `dims`: its mean `error` and standard error `error_se`.
 
-    The sampling noise of the theory itself is taken off.
+    The sampling noise of the theory itself is taken off. A static theory need not have `time`.
     """
-    exact = theory[name].isel(index)
+    exact = theory[name].isel(index, missing_dims="ignore")
     noise = theory[f"{name}_se"].isel(index) ** 2 if f"{name}_se" in theory else 0.0
     size = (exact**2).sum(dims)
     return measured(networks, error=lambda n: ((n[name].isel(index) - exact) ** 2 - noise).sum(dims) / size)

@@ -15,7 +15,7 @@ from .result import Result
 from .statistics import Agreement, Moments, in_errors, rms, welch
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from .panels import Picture
 
 # Times that differ by less than this, relative to the last, are the same.
 _SAME_TIME = 1e-9
@@ -47,9 +47,10 @@ HEADINGS = ("variable", "largest", "rms", "relative", "largest/s.e.", "rms/s.e."
 
 
 class Comparison:
-    """Two results held against each other, a − b, in every variable that both have.
+    """The differences a − b of two results, in every variable that both have.
 
     Attributes:
+        a, b: the two results.
         deviations: one `Deviation` per variable.
         chance: bound on the probability of the least likely of all deviations, if both had the same means.
     """
@@ -83,7 +84,7 @@ class Comparison:
         """The deviations as text, in the order of `HEADINGS`."""
         return [(d.variable, *(format_number(number) for number in astuple(d)[1:])) for d in self.deviations]
 
-    def plot(self) -> Figure:
+    def plot(self) -> Picture:
         """Curves of both in one, final kernels side by side with their difference, and the table."""
         require_extra("plot", "a picture")
         from .pictures import plot_comparison
@@ -96,7 +97,7 @@ class Comparison:
 
 
 def compare(a: Result, b: Result) -> Comparison:
-    """Hold two results against each other.
+    """Compare two results.
 
     Args:
         a, b: results on the same data, e.g. networks and theory; an experiment comes in by `Result.from_arrays`.

@@ -12,10 +12,11 @@ from .panels import (
     COLOURS,
     Picture,
     draw_curve,
+    draw_density,
     draw_kernel,
     final_kernel,
     finish_curves,
-    last_layer,
+    kernel_over_time,
     limit_of,
     new_picture,
 )
@@ -40,7 +41,8 @@ def overview_curves(pairs: Mapping[str, Pair]) -> Picture:
             draw_curve(loss, result, "loss", **line)
             draw_curve(alignment, result, "entk_alignment", **line)
             _draw_mean_g_tilde(g_tilde, result, line)
-            _draw_density(density, result, line)
+            if "h_final" in result:
+                draw_density(density, result["h_final"].isel(layer=-1).values, **line)
     loss.plot([], [], **_THEORY, label="theory, infinite width")
     finish_curves(loss, "loss, summed over points", log=True)
     finish_curves(alignment, r"alignment of $K$ with $yy^\top$", legend=False)
@@ -70,16 +72,5 @@ def overview_kernels(pairs: Mapping[str, Pair]) -> Picture:
 
 def _draw_mean_g_tilde(axes: Axes, result: Result, line: dict[str, Any]) -> None:
     # Errors of the diagonal's entries are correlated, so their mean gets no band here.
-    diagonal = np.diagonal(last_layer(result, "g_tilde"), axis1=1, axis2=2)
+    diagonal = np.diagonal(kernel_over_time(result, "g_tilde"), axis1=1, axis2=2)
     axes.plot(result["time"].values, diagonal.mean(axis=-1), **line)
-
-
-def _draw_density(axes: Axes, result: Result, line: dict[str, Any]) -> None:
-    """The density of the last layer's preactivations, all points pooled, as a histogram's outline."""
-    if "h_final" not in result:
-        return
-    h = result["h_final"].isel(layer=-1).values.ravel()
-    low, high = np.quantile(h, [0.001, 0.999])
-    edges = np.linspace(low, high, 61)
-    heights, _ = np.histogram(h, bins=edges, density=True)
-    axes.plot((edges[1:] + edges[:-1]) / 2, heights, **line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +98,11 @@ def finish_curves(axes: Axes, label: str, *, log: bool = False, legend: bool = T
         axes.legend(fontsize="small", frameon=False)
 
 
-def last_layer(result: Result, name: str) -> np.ndarray:
-    """A kernel (time × sample × sample_) of the last layer and frame, averaged over outputs where there are several."""
+def kernel_over_time(result: Result, name: str, layer: int = -1) -> np.ndarray:
+    """A kernel (time, sample, sample_) at the last frame, averaged over outputs; `layer` counts from 0."""
     kernel = result[name].isel(last_frames(result, name))
     if "layer" in kernel.dims:
-        kernel = kernel.isel(layer=-1)
+        kernel = kernel.isel(layer=layer)
     if "output" in kernel.dims:
         same = xr.DataArray(np.arange(kernel.sizes["output"]), dims="both")
         kernel = kernel.isel(output=same, output_=same).mean("both")
@@ -110,7 +110,7 @@ def last_layer(result: Result, name: str) -> np.ndarray:
 
 
 def final_kernel(result: Result, name: str) -> np.ndarray:
-    return last_layer(result, name)[-1]
+    return kernel_over_time(result, name)[-1]
 
 
 def draw_kernel(axes: Axes, kernel: np.ndarray, title: str, limit: float) -> Any:
@@ -122,12 +122,20 @@ def draw_kernel(axes: Axes, kernel: np.ndarray, title: str, limit: float) -> Any
     return image
 
 
+def draw_density(axes: Axes, values: np.ndarray, **line: Any) -> None:
+    """The density of all values, as a histogram's outline; the outermost 0.1 % on either side are left out."""
+    low, high = np.quantile(values, [0.001, 0.999])
+    edges = np.linspace(low, high, 61)
+    heights, _ = np.histogram(values, bins=edges, density=True)
+    axes.plot((edges[1:] + edges[:-1]) / 2, heights, **line)
+
+
 def limit_of(*kernels: np.ndarray) -> float:
     largest = max(float(np.max(np.abs(kernel))) for kernel in kernels)
     return largest if np.isfinite(largest) and largest > 0 else 1.0
 
 
-def grid(panels: list[Callable[[Axes], None]], columns: int = 3) -> Picture:
+def grid(panels: Sequence[Callable[[Axes], None]], columns: int = 3) -> Picture:
     """A picture with the panels in reading order."""
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)

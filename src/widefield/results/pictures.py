@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
 from matplotlib.axes import Axes
 
-from ..errors import InputError
+from ..errors import InputError, require, require_integer
 from .comparison import Comparison
 from .panels import (
     COLOURS,
     Picture,
     draw_curve,
+    draw_density,
     draw_kernel,
     final_kernel,
     finish_curves,
     grid,
+    kernel_over_time,
     limit_of,
     new_picture,
 )
 from .result import Result
 
 _KERNELS = {"entk": r"$K$", "phi": r"$\Phi^L$", "g_tilde": r"$\tilde G^L$"}
+_SYMBOLS = {
+    "entk": "K",
+    "phi": r"\Phi",
+    "g": "G",
+    "g_tilde": r"\tilde G",
+    "g_tilde_tilde": r"\tilde{\tilde G}",
+}
 _CURVES = ("loss", "test_loss")
 _ALIGNMENTS = ("entk_alignment", "phi_alignment")
 
@@ -41,9 +51,7 @@ def plot_result(result: Result) -> Picture:
     panels += [partial(_kernel, result, name) for name in _KERNELS if name in result and "time" in result[name].dims]
     if not panels:
         raise InputError("the result holds nothing that can be drawn; allowed: results with a loss, f or kernels")
-    figure = grid(panels)
-    figure.suptitle(_title(result))
-    return figure
+    return _titled(result, panels)
 
 
 def thumbnail(result: Result) -> Picture | None:
@@ -55,6 +63,78 @@ def thumbnail(result: Result) -> Picture | None:
     figure = grid(panels)
     figure.set_dpi(60)
     return figure
+
+
+def plot_loss(result: Result) -> Picture:
+    """The loss over training time."""
+    _require_one(result, "a loss", _CURVES)
+    return _titled(result, [partial(_losses, {"": result})])
+
+
+def plot_alignments(result: Result) -> Picture:
+    """Alignments with the targets, and the gradient cosine."""
+    _require_one(result, "an alignment", (*_ALIGNMENTS, "gradient_cosine"))
+    drawn = ((_alignments, _ALIGNMENTS), (_cosines, ("gradient_cosine",)))
+    panels = [partial(draw, {"": result}) for draw, needed in drawn if any(name in result for name in needed)]
+    return _titled(result, panels)
+
+
+def plot_kernels(result: Result, name: str, times: int) -> Picture:
+    """A kernel at evenly spaced times (columns) in every layer (rows), on one colour scale."""
+    require_kernel(result, name)
+    require_integer("times", times, 1)
+    layers = layers_of(result, name)
+    kernels = [kernel_over_time(result, name, position) for position, _ in layers]
+    limit, chosen = limit_of(*kernels), evenly(len(result["time"]), times)
+    figure = new_picture(2.4 * len(chosen) + 1.0, 2.4 * len(layers) + 0.5)
+    places = figure.subplots(len(layers), len(chosen), squeeze=False)
+    for row, kernel, (_, layer) in zip(places, kernels, layers, strict=True):
+        for axes, index in zip(row, chosen, strict=True):
+            image = draw_kernel(axes, kernel[index], "", limit)
+        row[0].set_ylabel(kernel_symbol(name, layer))
+    for axes, index in zip(places[0], chosen, strict=True):
+        axes.set_title(f"time {result['time'].values[index]:.3g}", fontsize="medium")
+    figure.colorbar(image, ax=places, shrink=0.85)
+    figure.suptitle(_title(result))
+    return figure
+
+
+def plot_densities(result: Result) -> Picture:
+    """Densities of preactivations, one panel per layer."""
+    _require_one(result, "preactivations", ("h_final",))
+
+    def panel(layer: int, axes: Axes) -> None:
+        if "h_particles" in result:
+            start = result["h_particles"].isel(time=0).sel(layer=layer).values
+            draw_density(axes, start, color="0.5", linestyle="--", label="start")
+        draw_density(axes, result["h_final"].sel(layer=layer).values, color=COLOURS[0], label="end")
+        finish_curves(axes, "density", legend=len(axes.lines) > 1)
+        axes.set_xlabel(f"preactivation $h^{{{layer}}}$")
+
+    return _titled(result, [partial(panel, int(layer)) for layer in result["layer"].values])
+
+
+def require_kernel(result: Result, name: str) -> None:
+    """Raise if `name` is no kernel that the result holds along training."""
+    known = [kernel for kernel in _SYMBOLS if kernel in result and "time" in result[kernel].dims]
+    require(bool(known), "the result", "one without kernels", "results with kernels along training")
+    require(name in known, "name", name, f"one of {', '.join(known)}")
+
+
+def layers_of(result: Result, name: str) -> list[tuple[int, int | None]]:
+    """The layers of a kernel: place along the axis, and number; of K, which has none, a single entry."""
+    if "layer" not in result[name].dims:
+        return [(-1, None)]
+    return [(place, int(layer)) for place, layer in enumerate(result[name]["layer"].values)]
+
+
+def kernel_symbol(name: str, layer: int | None) -> str:
+    return f"${_SYMBOLS[name]}$" if layer is None else f"${_SYMBOLS[name]}^{{{layer}}}$"
+
+
+def evenly(count: int, wanted: int) -> np.ndarray:
+    """Up to `wanted` of 0 … count − 1, evenly spaced; the last is always among them."""
+    return np.unique(np.linspace(count - 1, 0, min(wanted, count)).round().astype(int))
 
 
 def plot_comparison(comparison: Comparison) -> Picture:
@@ -86,6 +166,17 @@ def plot_comparison(comparison: Comparison) -> Picture:
 def _names(a: Result, b: Result) -> tuple[str, str]:
     first, second = (_title(result) for result in (a, b))
     return (first, second) if first != second else (f"A: {first}", f"B: {second}")
+
+
+def _titled(result: Result, panels: Sequence[Callable[[Axes], None]]) -> Picture:
+    figure = grid(panels)
+    figure.suptitle(_title(result))
+    return figure
+
+
+def _require_one(result: Result, what: str, names: Sequence[str]) -> None:
+    if not any(name in result for name in names):
+        raise InputError(f"the result holds no {' or '.join(names)}; allowed: results with {what}")
 
 
 def _title(result: Result) -> str:

@@ -7,29 +7,26 @@ import platform
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from ..errors import printable, require
-from ..extras import require_extra
 from ..observables import Observable, look_up
 from ..problem.dataset import Dataset
 from ..problem.problem import Problem
 from ..problem.toml import split_header, write_header
 from .labels import label
+from .plots import Plots
 from .replicates import SEED, moments_in, over_seeds, with_seeds
 from .statistics import Moments
 from .stored import StoredProblem, check_attributes
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 class Result:
-    """What a run found: labelled variables, the problem it was run on, and how it was solved.
+    """The result of a run: labelled variables, the problem, and how it was solved.
 
     Args:
         runs: variables along `seed`, one entry per replicate or network; what has no sampling error has no `seed`.
@@ -68,7 +65,7 @@ class Result:
 
     @property
     def runs(self) -> xr.Dataset:
-        """What files hold: variables of single runs, and what has no sampling error."""
+        """The variables as files hold them: of single runs along `seed`, and those without sampling error."""
         return self._runs
 
     @cached_property
@@ -86,7 +83,11 @@ class Result:
         return with_seeds(self.runs)
 
     def moments(self, name: str) -> Moments:
-        """Mean, standard error and degrees of freedom of a variable."""
+        """Mean, standard error and degrees of freedom of a variable.
+
+        Args:
+            name: of the variable, e.g. "phi".
+        """
         count = self.info.get("seeds")
         return moments_in(self.runs, self.dataset, name, count if isinstance(count, int) else None)
 
@@ -137,7 +138,11 @@ class Result:
         return dissimilarities(self.runs, name, layer)
 
     def save(self, path: str | Path) -> None:
-        """Write to a netCDF file, atomically: an existing file is replaced whole or not at all."""
+        """Write to a netCDF file, atomically: an existing file is replaced whole or not at all.
+
+        Args:
+            path: the file; `wf.load(path)` reads it again.
+        """
         from .files import save_result
 
         save_result(self, path)
@@ -148,12 +153,10 @@ class Result:
 
         return summarise(self)
 
-    def plot(self) -> Figure:
-        """Loss, alignments and kernels as a Matplotlib figure."""
-        require_extra("plot", "a picture")
-        from .pictures import plot_result
-
-        return plot_result(self)
+    @property
+    def plot(self) -> Plots:
+        """Pictures: `plot()` for everything at once, `plot.loss()`, `plot.kernels("phi")` and others: see `Plots`."""
+        return Plots(self)
 
     def __repr__(self) -> str:
         return self.summary()

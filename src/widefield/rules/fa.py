@@ -14,7 +14,11 @@ from .rule import Rule, Site
 
 @dataclass(frozen=True)
 class FA(Rule):
-    """ρ-FA: g̃^ℓ = φ̇(h^ℓ)⊙[(ρW^ℓ(0)+√(1−ρ²)W̃^ℓ)ᵀ g̃^{ℓ+1}/√N]."""
+    """ρ-FA: g̃^ℓ = φ̇(h^ℓ)⊙[(ρW^ℓ(0)+√(1−ρ²)W̃^ℓ)ᵀ g̃^{ℓ+1}/√N].
+
+    Args:
+        rho: correlation ρ of feedback and forward weights at the start, −1 to 1.
+    """
 
     rho: float = 0.0
     linear: ClassVar[bool] = True

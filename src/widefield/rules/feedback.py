@@ -86,11 +86,20 @@ class Feedback:
         return False
 
     def coefficients(self, past: Past) -> dict[str, Any]:
-        """Numbers in front of the parts in `uses`."""
+        """Numbers in front of the parts in `uses`.
+
+        Args:
+            past: how far training is, and what weight decay has left of W(0).
+        """
         return {}
 
     def top(self, w: Vectors, past: Past) -> Array:
-        """The signal of the last layer, of the shape of w."""
+        """The signal of the last layer, of the shape of w.
+
+        Args:
+            w: the readout and its counterparts.
+            past: as for `coefficients`.
+        """
         numbers = self.coefficients(past)
         mixed = [numbers[part] * value for part, value in w._asdict().items() if part in numbers and value is not None]
         total = mixed[0]
@@ -106,6 +115,10 @@ class Weights(Feedback):
     signal^ℓ = [ρW^ℓ(0) + √(1−ρ²)W̃^ℓ]ᵀ g̃^{ℓ+1}/√N, and for ℓ=L the vector ρw(0) + √(1−ρ²)w̃, with
     W̃ and w̃ fresh N(0,1). With `learns` the feedback weights get every change that the forward
     weights get: ρ=1 is then the transposed weights themselves, ρ=0 is Kolen–Pollack.
+
+    Args:
+        rho: ρ, from −1 to 1.
+        learns: whether the feedback weights change as the forward weights do.
     """
 
     rho: float = 1.0

@@ -15,6 +15,9 @@ class KolenPollack(FA):
     """ρ-FA whose feedback weights get every change that the forward weights get.
 
     Under weight decay both forget their beginnings, so that the feedback becomes the transposed weights.
+
+    Args:
+        rho: correlation ρ of feedback and forward weights at the start, −1 to 1.
     """
 
     @property

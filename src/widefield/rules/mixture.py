@@ -16,6 +16,9 @@ class Mixture(Rule):
     """One rule per hidden layer, first layer first: `Mixture((GD(), DFA(), "hebb"))`.
 
     A layer whose signal comes through weights gets it from whatever g̃ the layer above has.
+
+    Args:
+        rules: rules or their names, one per hidden layer.
     """
 
     rules: tuple[Rule, ...]

@@ -12,7 +12,7 @@ from .feedback import Feedback, Weights
 
 
 class Site(NamedTuple):
-    """What one neuron has at hand; all fields broadcast against each other elementwise.
+    """What one neuron can use; all fields broadcast against each other elementwise.
 
     Attributes:
         h: preactivation.
@@ -69,18 +69,36 @@ class Rule(abc.ABC):
 
     @abc.abstractmethod
     def local(self, site: Site) -> Array:
-        """The pseudo-gradient g̃ of one neuron, elementwise."""
+        """The pseudo-gradient g̃ of one neuron, elementwise.
+
+        Args:
+            site: what the neuron can use.
+        """
 
     def teach(self, error: Array, target: Array) -> Array:
-        """The factor e of the hidden layers' update, from Δ (P, C) and y (P, C)."""
+        """The factor e of the hidden layers' update, (P, C).
+
+        Args:
+            error: Δ (P, C).
+            target: y (P, C).
+        """
         return error
 
     def layers(self, depth: int) -> tuple[Rule, ...]:
-        """The rules of hidden layers 1..`depth`; the same everywhere unless it is a mixture."""
+        """The rules of hidden layers 1 … L; the same everywhere unless it is a mixture.
+
+        Args:
+            depth: L.
+        """
         return (self,) * depth
 
     def lazy_g_tilde(self, above: Array, phi_dot: Array) -> Array | None:
-        """G̃^ℓ at initialisation from G̃^{ℓ+1} and Φ̇^ℓ, in closed form; None: computed from the definition."""
+        """G̃^ℓ at initialisation in closed form; None where there is none, and it is computed from the definition.
+
+        Args:
+            above: G̃^{ℓ+1} of the layer above.
+            phi_dot: Φ̇^ℓ = ⟨φ̇φ̇⟩.
+        """
         return None
 
 

@@ -54,7 +54,7 @@ def solve(
     progress: bool | Progress | None = None,
     **others: Any,
 ) -> Result:
-    """What an infinitely wide network learns.
+    """Compute what an infinitely wide network learns.
 
     Without further arguments the answer has a relative standard error of 1 %. An option that a method does not have is
     refused.
@@ -68,8 +68,8 @@ def solve(
         samples: S, particles per layer; with `seeds` it fixes what `accuracy` would choose. mean_field, fixed_point.
         seeds: independent replicates, from which standard errors follow. mean_field, fixed_point.
         seed: the same seed gives the same numbers. mean_field, fixed_point.
-        tolerance: relative size of the part of a field that may stay undrawn, because earlier ones determine the rest;
-            kernels err by about half its square. Default: from the accuracy. mean_field, fixed_point.
+        tolerance: relative size below which the new part of a field is replaced by its conditional mean; kernels err by
+            about half its square. Default: from the accuracy. mean_field, fixed_point.
         precision: "float64", or "float32" for large arrays; default: single where the accuracy allows it. mean_field.
         extrapolate: remove the O(1/S) bias with a second run at half the particles. mean_field.
         record: what to record: names of observables, `wf.Observable`s, or functions of the fields (`wf.Moment`).
@@ -84,15 +84,15 @@ def solve(
         responses: "regression" or "jacobian". fixed_point.
         checkpoint: a folder to which replicates are written every five minutes and when they are done; the same call
             goes on from there, with the numbers of a run that was never stopped. mean_field.
-        progress: show a bar; default on a terminal only. Or an object with update(done, total, message).
-
-        others: nothing else is allowed; a misspelt option is answered with those there are.
+        progress: True for a bar, False for silence, or an object with update(done, total, message). Default: a
+            bar on a terminal and in Jupyter, else lines in the log `widefield` (level INFO).
+        others: no other options exist; an unknown name raises an error that lists those that do.
 
     Returns:
         A `Result`: `dataset` with means and standard errors, `replicates`, `summary()`, `plot()`, `save(path)`.
 
     Raises:
-        InputError: an argument is not what it may be; before any work.
+        InputError: an argument has a value that is not allowed; raised before any work.
         DivergenceError: training diverged; the message says at which step and what to change.
         TooFewSamplesError, NotConvergedError, MemoryBudgetError: with what to change.
 

@@ -50,7 +50,7 @@ def sweep(
         out: a folder for finished cells, made if it is not there. The same call later, or after an interruption, runs
             only what is missing; a change of the problem, the options or the code makes other cells. Default: memory.
         client: a `dask.distributed.Client`, whose workers then run the cells; `out` must be a folder they share.
-        progress: show a bar; default on a terminal only.
+        progress: as in `wf.solve`.
         options: options of the run.
 
     Returns:

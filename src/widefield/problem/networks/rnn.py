@@ -15,7 +15,7 @@ from .wiring import Stage, Wiring
 
 @frozen()
 class RNN(Network):
-    """A recurrent network: one population of neurons that asks the same matrix at every frame t = 1 … T.
+    """A recurrent network: one population of neurons with the same weight matrix at every frame t = 1 … T.
 
         h_1 = a U x_1/√D,   h_{t+1} = (1−a) h_t + a [W φ(h_t)/√N + U x_{t+1}/√D],   f_t = w·φ(h_t)/(γ₀N)
 

@@ -37,6 +37,7 @@ def solve_fixed_point(
     cost O(L·S·n³). The result also holds the two-time kernels and the responses.
 
     Args:
+        problem: data, network, rule, richness and training.
         samples: S, neurons sampled per layer.
         damping: β in (0, 1]; each iteration keeps 1−β of the old kernels.
         max_iterations: by default as many as causality can make necessary.
@@ -46,7 +47,8 @@ def solve_fixed_point(
         responses: "regression" (Stein's lemma; right for every activation) or "jacobian" (per-sample
             Jacobians; less noise, but wrong at depth ≥ 2 where φ̇ jumps, as for ReLU).
         seeds: independent replicates; two or more give standard errors.
-        progress: show a bar; default on a terminal only.
+        seed: the same seed gives the same numbers.
+        progress: as in `wf.solve`.
 
     Raises:
         NotConvergedError, DivergenceError, TooFewSamplesError: with what to change.

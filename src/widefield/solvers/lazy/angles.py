@@ -16,7 +16,10 @@ def angle_kernel(
     """eNTK of two inputs with |x|² = |x'|² = D at each angle, cos θ = x·x'/D; the shape of `angles`.
 
     Args:
+        network: an `MLP`.
+        rule: a rule, or its name, e.g. "fa".
         angles: in radians.
+        accuracy: largest relative error of a Gaussian average.
     """
     require(isinstance(network, MLP), "network", type(network).__name__, "a widefield.MLP")
     theta = np.asarray(angles, dtype=float)

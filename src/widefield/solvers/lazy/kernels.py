@@ -64,12 +64,15 @@ def kernels(
 
     Args:
         x: (n, D), or (n, positions…, channels) for a CNN.
+        network: an `MLP`, a `CNN` or an `RNN`.
+        rule: a rule, or its name, e.g. "fa".
         x2: columns, if they are other points than the rows.
         outputs: which of entk, phi, phi_dot, g and g_tilde to make.
         error, target: Δ and y of the columns' points, only for rules that read them and state no closed form.
         accuracy: largest relative error of a Gaussian average; closed forms (relu, erf, linear) have none.
         memory_budget: bytes that the kernels and the work on them may take; tiles are made as small as that needs.
         store: path of a Zarr store to write to, tile by tile; an interrupted run goes on where it was.
+        progress: as in `wf.solve`, but silent by default.
 
     Returns:
         A `LazyKernels`. Cost O(n·m·depth); with a CNN times the positions, and times positions² with pooling.

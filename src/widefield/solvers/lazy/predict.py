@@ -36,11 +36,13 @@ def predict(
     Closed form for the squared loss, f(t) = K(K+r)⁻¹(1 − e^{−(K+r)t})y; an adaptive integrator for other losses.
 
     Args:
+        problem: data, network, rule and training.
         times: training times, 0 or more; ∞ is allowed for the squared loss.
         ridge: r adds −r·f to df/dt; at t = ∞ kernel ridge regression.
         discrete: the training's own steps of size dt instead of gradient flow, with its momentum, integrator and
             batches; times are then multiples of dt.
         accuracy: largest relative error of a Gaussian average.
+        progress: as in `wf.solve`, but silent by default.
 
     Returns:
         A `Result` with f, delta, loss, for test points f_test, and accuracies where targets are classes.

@@ -34,10 +34,12 @@ def solve_lazy(
     """Train with static kernels, in the training's own steps; the richness of the problem plays no part.
 
     Args:
+        problem: data, network, rule and training.
         record: kernels to store, from entk, phi, g, g_tilde, g_tilde_tilde; default all (with several outputs phi).
             They do not depend on time and are stored at every recorded time all the same, as by other solvers.
         every: record every k-th step.
         accuracy: largest relative error of a Gaussian average.
+        progress: as in `wf.solve`, but silent by default.
     """
     require(isinstance(problem, Problem), "problem", type(problem).__name__, "a widefield.Problem")
     require_integer("every", every, 1)

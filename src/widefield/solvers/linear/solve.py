@@ -23,7 +23,9 @@ def solve_linear(problem: Problem, *, two_time: bool = False, progress: bool | P
     are all 1 here. Cost O(L·(P·steps)³·C³/steps), memory O(L·(P·C·steps)²).
 
     Args:
+        problem: data, network, rule, richness and training.
         two_time: also store two-time kernels and the responses A, B, C, D (one output only).
+        progress: as in `wf.solve`.
     """
     _check(problem, two_time)
     with make_progress(progress) as bar:
