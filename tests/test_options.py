@@ -14,7 +14,7 @@ from widefield.solvers.mean_field.replicates import Replicates
 
 X = np.random.default_rng(5).standard_normal((3, 4))
 PROBLEM = wf.Problem(wf.Dataset(X, [1.0, -1.0, 0.5]), wf.MLP(1, "erf"), "gd", 1.0, wf.Training(steps=5, dt=0.2))
-PARTICLES = {"samples": 64, "seeds": 2, "tolerance": 0.01, "precision": "float64"}
+PARTICLES = {"samples": 256, "seeds": 2, "tolerance": 0.01, "precision": "float64"}
 KEPT = [0, 2, 4, 5]  # of every second step, and the last
 
 
@@ -40,7 +40,7 @@ def test_extrapolate_is_twice_all_particles_less_half_of_them():
     """2·a(S) − a(S/2) has no error of order 1/S where a(S) = a + b/S."""
     found = wf.solve(PROBLEM, extrapolate=True, record="phi", neurons=4, progress=False, **PARTICLES).replicates
     for number in range(2):
-        whole, half = alone(64, number, shift=0), alone(32, number, shift=1)
+        whole, half = alone(256, number, shift=0), alone(128, number, shift=1)
         run = found.isel(seed=number)
         np.testing.assert_allclose(run["phi"].values, 2 * whole["phi"] - half["phi"], rtol=1e-12)
         f = 2 * whole["f"] - half["f"]
@@ -54,7 +54,6 @@ def test_two_time_records_every_kth_step(theory):
     names = [name for name, array in theory.dataset.items() if "step_" in array.dims and not name.endswith("_se")]
     shared = [name for name in names if name in some.dataset]
     assert len(shared) >= 3
-    assert len(names) > len(shared)  # responses need every step
     for name in shared:
         expected = theory[name].isel(step=slice(None, None, 2), step_=slice(None, None, 2))
         assert list(some[name]["step"].values) == [0, 2, 4]

@@ -146,6 +146,7 @@ def delayed_sum(points: int, delay: int = 3, seed: int = 0, *, test_points: int 
     frames a second channel asks for the target (a + b)/√2. x is (P, T, 2), y (P,).
     """
     _check_task(points, seed, test_points, delay=(delay, 0))
+    _check_memory(points + test_points, 2 * (delay + 3))
     rng = np.random.default_rng(seed)
     numbers = rng.standard_normal((points + test_points, 2))
     x = np.zeros((len(numbers), delay + 3, 2))
@@ -162,6 +163,7 @@ def flip_flop(
     frame is the last pulse of each channel. x is (P, T, bits), y (P, T), or (P, T, bits) for several bits.
     """
     _check_task(points, seed, test_points, frames=(frames, 1), bits=(bits, 1))
+    _check_memory(points + test_points, 2 * frames * bits)
     require_number("chance", chance, "a number in [0, 1]", at_least=0, at_most=1)
     rng = np.random.default_rng(seed)
     shape = (points + test_points, frames, bits)
@@ -182,6 +184,8 @@ def delayed_match(
     frames, and the other comes at the last of T = delay + 2 frames. x is (P, T, dimension), y (P,).
     """
     _check_task(points, seed, test_points, delay=(delay, 0), stimuli=(stimuli, 2), dimension=(dimension, 1))
+    _check_memory(points + test_points, (delay + 2) * dimension)
+    _check_memory(stimuli, dimension)
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((stimuli, dimension))
     total = points + test_points
@@ -200,6 +204,7 @@ def sine(points: int, frames: int = 20, seed: int = 0, *, periods: float = 2.0, 
     is sin(2π·periods·(1 + c/2)·t/T). x is (P, T, 2), y (P, T).
     """
     _check_task(points, seed, test_points, frames=(frames, 1))
+    _check_memory(points + test_points, 3 * frames)
     require_number("periods", periods, "a number above 0", above=0)
     rng = np.random.default_rng(seed)
     cue = rng.uniform(-1, 1, size=(points + test_points, 1))
@@ -273,7 +278,9 @@ def _check_memory(rows: int, columns: int) -> None:
     """Refuse arrays that would not fit, before they are made."""
     from .numerics.memory import check_memory  # here, because it loads JAX
 
-    check_memory(3 * 8 * rows * columns, "the data set", "take fewer points, dimensions, outputs or hidden neurons")
+    check_memory(
+        3 * 8 * rows * columns, "the data set", "take fewer points, dimensions, frames, outputs or hidden neurons"
+    )
 
 
 def _check_task(points: int, seed: int, test_points: int, **sizes: tuple[int, int]) -> None:

@@ -148,4 +148,4 @@ def growth(spec: Spec, inputs: Inputs, f: Array) -> Array:
         return jnp.abs(jnp.sum(per_sample if inputs.taught is None else inputs.taught * per_sample))
 
     start = total(jnp.zeros_like(inputs.y))
-    return jnp.where(start > 0, total(f[: spec.points].astype(inputs.y.dtype)) / start, 0.0)
+    return jnp.where(start > 0, total(f[: spec.points]) / start, 0.0).astype(inputs.y.dtype)

@@ -138,7 +138,8 @@ def measured(observable: Observable, moment: Moment) -> Array:
         value = observable.measure(moment)  # type: ignore[misc]
     except Exception as error:  # a user's function may fail in any way
         raise InputError(f"record: {observable.name} fails ({one_line(error)}); allowed: {allowed}") from error
-    real = hasattr(value, "dtype") and (jnp.issubdtype(value.dtype, jnp.floating) or jnp.issubdtype(value.dtype, int))
+    kinds = (jnp.floating, jnp.integer)
+    real = hasattr(value, "dtype") and any(jnp.issubdtype(value.dtype, kind) for kind in kinds)
     if not real:
         got = f"numbers of type {value.dtype}" if hasattr(value, "dtype") else type(value).__name__
         raise InputError(f"record: {observable.name} gives {got}; allowed: {allowed}")
