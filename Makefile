@@ -9,12 +9,13 @@ OLDEST := $(VENV)-oldest
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow oldest lint bench docs dist clean
+.PHONY: help demo test slow mutants oldest lint bench docs dist clean
 
 help:
 	@echo "make demo    theory against networks for five learning rules, pictures in demo/"
 	@echo "make test    style, types and tests"
 	@echo "make slow    the long statistical tests"
+	@echo "make mutants SAMPLE=60  random breaks of the code, and which of them the fast tests notice"
 	@echo "make oldest  the tests with the oldest Python and the oldest packages that pyproject.toml allows, in $(OLDEST)"
 	@echo "make lint    style and types only"
 	@echo "make bench   the benchmarks, one after another"
@@ -38,6 +39,11 @@ test: lint
 
 slow: $(INSTALLED)
 	@$(BIN)/python -m pytest -m slow -n 2
+
+SAMPLE ?= 60
+SEED ?= 0
+mutants: $(INSTALLED)
+	@$(BIN)/python .ci/mutants.py --sample $(SAMPLE) --seed $(SEED)
 
 # A folder of its own, made anew each time: an upgrade of a package must not hide that its bound is too low.
 oldest:

@@ -2,7 +2,7 @@
 
 import datetime
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import jax
@@ -17,6 +17,8 @@ import widefield as wf
 from widefield.cli.app import app
 from widefield.errors import DivergenceError, InputError, MemoryBudgetError, WidefieldError
 from widefield.progress import make_progress
+from widefield.rules import RULES
+from widefield.solvers.lazy import solve_lazy
 from widefield.solvers.methods import SOLVERS
 
 X, Y = np.ones((3, 2)), np.array([1.0, -1.0, 1.0])
@@ -26,6 +28,7 @@ LONG = wf.Training(steps=10**9, dt=0.1)  # a refusal that came after any work wo
 HUGE, LONGEST, MANY_DIGITS = 10**12, 2**70, 10**5000
 DATES = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], dtype="datetime64[D]")
 ERF = wf.MLP(1, "erf")
+IMAGES = wf.Dataset(np.ones((3, 4, 1)), Y)
 
 
 def ask(data=DATA, network=None, rule="gd", richness=1.0, training=TRAINING):
@@ -49,6 +52,22 @@ def arrays(steps=None, **found):
 class Broken(wf.rules.Rule):
     def local(self, site):
         raise RuntimeError("no\nluck")
+
+
+@dataclass(frozen=True)
+class Hidden(wf.rules.DFA):
+    gain: float = field(default=1.0, compare=False)
+
+
+@dataclass(frozen=True)
+class Mixing(wf.rules.Rule):
+    """Reads other neurons, or other points, than its own."""
+
+    how: str
+
+    def local(self, site):
+        fields = {"sorted": jnp.sort(site.signal, -1), "centred": site.h - site.h.mean(0), "one": jnp.sum(site.h)}
+        return fields[self.how]
 
 
 class Weird:
@@ -152,6 +171,8 @@ BAD = {
     "softmax over points": (lambda: wf.MLP(1, lambda h: jax.nn.softmax(h, 0)), ["single neurons", "elementwise"]),
     "activation centred": (lambda: wf.MLP(1, lambda h: h - h.mean()), ["single neurons", "elementwise"]),
     "activation cumulative": (lambda: wf.MLP(1, lambda h: jnp.cumsum(h, -1)), ["single neurons"]),
+    "activation sorting": (lambda: wf.MLP(1, lambda h: jnp.sort(h, -1)), ["single neurons"]),
+    "activation sorting points": (lambda: wf.MLP(1, lambda h: jnp.sort(h, 0)), ["single neurons"]),
     "activation None inside": (lambda: wf.MLP(1, lambda h: None), ["activation is", "NoneType"]),
     "activation NumPy": (lambda: wf.MLP(1, lambda h: np.tanh(np.asarray(h))), ["fails on a small example"]),
     "activation whole numbers": (lambda: wf.MLP(1, lambda h: jnp.sign(h).astype(int)), ["numbers of type int"]),
@@ -171,6 +192,10 @@ BAD = {
     "padding an array": (lambda: wf.CNN(1, padding=X), ["padding is array", "circular"]),
     "readout a list": (lambda: wf.CNN(1, readout=["pool"]), ["readout is ['pool']"]),
     "depth of a CNN": (lambda: wf.CNN(-1), ["depth is -1"]),
+    "depth of too many layers": (lambda: wf.MLP(10**6), ["depth is 1000000", "from 1 to 1000"]),
+    "depth of too many layers of a CNN": (lambda: wf.CNN(1001), ["depth is 1001", "from 1 to 1000"]),
+    "filter wider than images": (lambda: ask(IMAGES, wf.CNN(1, filter=9)), ["filter is 9", "up to 7"]),
+    "filter of 10⁹": (lambda: ask(IMAGES, wf.CNN(1, filter=10**9 + 1)), ["filter is 1000000001"]),
     # Training
     "steps 1.0": (lambda: wf.Training(1.0, 0.1), ["steps is 1.0", "whole number"]),
     "steps a word": (lambda: wf.Training("10", 0.1), ["steps is '10'"]),
@@ -221,6 +246,10 @@ BAD = {
     "rule is a function": (lambda: ask(rule="math:sin"), ["rule is", "Rule"]),
     "rule abstract": (lambda: ask(rule=wf.rules.Rule), ["rule is Rule"]),
     "rule raises": (lambda: ask(rule=Broken()), ["Broken.local", "no luck"]),
+    "rule with a hidden number": (lambda: ask(rule=Hidden(2.0)), ["rule is Hidden, whose gain", "compare"]),
+    "rule sorting neurons": (lambda: ask(rule=Mixing("sorted")), ["Mixing.local", "single neuron"]),
+    "rule of all points": (lambda: ask(rule=Mixing("centred")), ["Mixing.local", "single neuron"]),
+    "rule of one number": (lambda: ask(rule=Mixing("one")), ["Mixing.local", "single neuron"]),
     "richness None": (lambda: ask(richness=None), ["richness is None"]),
     "richness true": (lambda: ask(richness=True), ["richness is True"]),
     "richness inf": (lambda: ask(richness=np.inf), ["richness is inf"]),
@@ -340,6 +369,39 @@ BAD = {
     "conditioned signs": (
         lambda: wf.simulate(ask(rule="sign_symmetric", training=LONG), 10, engine="conditioned"),
         ["engine is 'conditioned'"]),
+    "record fails": (lambda: simulate(TRAINING, record=lambda moment: 1 / 0), ["record: <lambda>", "division"]),
+    "record nothing": (lambda: simulate(TRAINING, record=lambda moment: None), ["record: <lambda> gives NoneType"]),
+    "record complex": (lambda: simulate(TRAINING, record=lambda moment: jnp.array(1j)), ["numbers of type complex"]),
+    "observable's name": (lambda: simulate(record=wf.Observable(3, print)), ["name of an observable is 3"]),
+    "observable's path": (lambda: simulate(record=wf.Observable("a/b", print)), ["observable is 'a/b'"]),
+    "observable without measure": (lambda: simulate(record=wf.Observable("a")), ["record is 'a'", "measure"]),
+    "observable's measure": (lambda: simulate(record=wf.Observable("a", 3)), ["record is 'a'", "function"]),
+    "observable's dims": (lambda: simulate(record=wf.Observable("a", print, ("layer",))), ["dims of a", "time"]),
+    "observable's dims a word": (lambda: simulate(record=wf.Observable("a", print, "time")), ["dims of a is 'time'"]),
+    "checkpoint 3": (lambda: simulate(TRAINING, checkpoint=3), ["checkpoint is 3", "path"]),
+    "checkpoint a null": (lambda: simulate(TRAINING, checkpoint="a\0"), ["checkpoint is"]),
+    # Sweeps, files
+    "sweep into 3": (lambda: wf.sweep(ask(), {"richness": [1.0]}, out=3), ["out is 3", "path"]),
+    "sweep into a null": (lambda: wf.sweep(ask(), {"richness": [1.0]}, out="a\0"), ["out is"]),
+    "sweep nothing": (lambda: wf.sweep(ask(), {}), ["vary is {}"]),
+    "sweep None": (lambda: wf.sweep(None, {"richness": [1.0]}), ["problem is 'NoneType'"]),
+    "sweep of a built-in function": (lambda: wf.sweep(ask(), {"richness": [1.0]}, min), ["run is <built-in"]),
+    "sums of too many points": (lambda: wf.datasets.delayed_sum(HUGE), ["the data set needs", "GiB"]),
+    "sums of too many frames": (lambda: wf.datasets.delayed_sum(2, HUGE), ["the data set needs", "frames"]),
+    "matches of too many stimuli": (lambda: wf.datasets.delayed_match(2, stimuli=HUGE), ["the data set needs"]),
+    "matches of too many dimensions": (lambda: wf.datasets.delayed_match(2, dimension=HUGE), ["the data set needs"]),
+    "flip-flops of too many bits": (lambda: wf.datasets.flip_flop(2, bits=HUGE), ["the data set needs"]),
+    "waves of too many frames": (lambda: wf.datasets.sine(2, HUGE), ["the data set needs"]),
+    "waves of too many test points": (lambda: wf.datasets.sine(2, test_points=HUGE), ["the data set needs"]),
+    "sweep of 10¹⁰ cells": (
+        lambda: wf.sweep(ask(), {"richness": np.linspace(0.1, 1, 10**5), "training.dt": np.linspace(0.1, 1, 10**5)}),
+        ["a grid of 10000000000 cells"]),
+    "TOML without a name": (lambda: wf.Problem.from_toml("a\0"), ["path is 'a\\x00'", "TOML"]),
+    "CSV without a name": (lambda: wf.datasets.table("a\0", "y"), ["path is 'a\\x00'", "CSV"]),
+    "npz without a name": (lambda: wf.datasets.npz("a\0"), ["path is"]),
+    "dissimilarities of an array": (lambda: MEASURED.rdm(X), ["name is array", "phi"]),
+    "cache in 3": (lambda: wf.compilation_cache(3), ["folder is 3", "path"]),
+    "cache in a null": (lambda: wf.compilation_cache("a\0"), ["folder is"]),
     # Infinite width
     "solve None": (lambda: wf.solve(None), ["problem is 'NoneType'"]),
     "method None": (lambda: solve(None), ["method is None", "mean_field"]),
@@ -405,6 +467,9 @@ BAD = {
     "kernels error": (lambda: wf.lazy.kernels(X, ERF, "gd", error=Y[:2]), ["error is 'of shape (2,)'"]),
     "kernels target": (lambda: wf.lazy.kernels(X, ERF, "gd", target="a"), ["target is"]),
     "kernels store": (lambda: wf.lazy.kernels(X, ERF, "gd", store=3), ["store is 3"]),
+    "angles words": (lambda: wf.lazy.angle_kernel(ERF, "gd", "a"), ["angles is of type"]),
+    "angles nan": (lambda: wf.lazy.angle_kernel(ERF, "gd", [np.nan]), ["angles is nan"]),
+    "angles complex": (lambda: wf.lazy.angle_kernel(ERF, "gd", [1j]), ["angles is of type complex128"]),
     "predict None": (lambda: wf.lazy.predict(None, [1.0]), ["problem is 'NoneType'"]),
     "times None": (lambda: wf.lazy.predict(ask(), None), ["times is NoneType"]),
     "times words": (lambda: wf.lazy.predict(ask(), "soon"), ["times is of type"]),
@@ -500,9 +565,8 @@ def test_solve_names_what_it_cannot_take(arguments, says):
 @pytest.mark.filterwarnings("ignore::widefield.errors.StabilityWarning")
 def test_a_diverging_run_names_the_step_and_the_remedy():
     problem = ask(rule="hebb", richness=2.0, training=wf.Training(steps=60, dt=1.0), network=wf.MLP(1, "linear"))
-    for run in (lambda: wf.simulate(problem, width=20, seeds=2), lambda: wf.solve(problem, samples=256, seeds=2)):
-        with pytest.raises(DivergenceError, match=r"at step \d+.*lower dt"):
-            run()
+    with pytest.raises(DivergenceError, match=r"at step \d+.*lower dt"):
+        wf.simulate(problem, width=20, seeds=1, engine="dense", record=())
 
 
 GOOD = {
@@ -553,12 +617,15 @@ def test_what_could_not_be_named_above_is_answered_by_the_command_line_too(tmp_p
     (tmp_path / "latin.toml").write_bytes(b"a = '\xe9'")
     (tmp_path / "good.toml").write_text(text, encoding="utf-8")
     (tmp_path / "text.nc").write_text(text, encoding="utf-8")
+    np.savez(tmp_path / "data.npz", x=X, y=Y)
+    read = text.replace(GOOD["data"], 'kind = "npz"\npath = "data.npz"')
+    (tmp_path / "read.toml").write_text(read, encoding="utf-8")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     for arguments, says in COMMANDS.items():
         outcome = CliRunner().invoke(app, arguments.split())
         assert outcome.exit_code == 2, (arguments, outcome.output)
         assert says in outcome.stderr, (arguments, outcome.stderr)
-    names = {"mark.toml", "deep.toml", "long.toml", "latin.toml", "good.toml", "text.nc"}
-    assert {p.name for p in tmp_path.iterdir()} == names
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 # What a command line says, and the words of its answer; all of them before any work.
@@ -583,6 +650,18 @@ COMMANDS = {
     "solve good.toml -o nowhere/out.nc": "there is no folder",
     "solve good.toml -o .": "folder",
     "solve good.toml --nonsense": "No such option",
+    "solve good.toml -o good.toml": "the problem file itself",
+    "solve read.toml -o data.npz": "holds the problem's data",
+    "sweep good.toml --vary richness=1,2 -o good.toml": "the problem file itself",
+    "sweep read.toml --vary richness=1,2 -o ./data.npz": "holds the problem's data",
+    "sweep good.toml": "Missing option",
+    "sweep good.toml --vary richness": "vary is 'richness'",
+    "sweep good.toml --vary richness=1 --vary richness=2": "richness twice",
+    "sweep good.toml --vary nothing=1": "field is 'nothing'",
+    "sweep good.toml --vary richness=1:2:x": "FROM:TO:HOW_MANY",
+    "sweep good.toml --vary richness=1 -o nowhere/out.nc": "there is no folder",
+    "sweep good.toml --vary richness=1 --picture a.txt": "allowed endings",
+    "simulate read.toml -o data.npz": "holds the problem's data",
     "simulate nowhere.toml": "nowhere.toml cannot be read",
     "simulate deep.toml": "deep.toml is not valid TOML",
     "simulate good.toml --width 1": "width is 1",
@@ -616,23 +695,29 @@ COMMANDS = {
 
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.complex_numbers(),
-    st.text(max_size=5), st.binary(max_size=3),
+    st.text(max_size=5), st.binary(max_size=3), st.sampled_from(["", "a\0b", ".", "a" * 300, "nowhere/a", "a:b", "\n"]),
     st.lists(st.one_of(st.none(), st.integers(), st.floats(), st.text(max_size=2)), max_size=3),
     st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
-    st.sampled_from([HUGE, LONGEST, -LONGEST, MANY_DIGITS, object(), Weird(), wf.MLP, print, DATES, X, X * np.nan,
-                     np.ma.array(Y), Y * 1j, np.array(3.0), np.int64(-1), np.float32(np.nan), np.bool_(True), ()]),
+    st.sampled_from([HUGE, LONGEST, -LONGEST, MANY_DIGITS, object(), Weird(), wf.MLP, wf.rules.GD, min, DATES, X,
+                     X * np.nan, np.ma.array(Y), Y * 1j, np.array(3.0), np.int64(-1), np.float32(np.nan),
+                     np.bool_(True), (), DATA, TRAINING, ERF]),
 )  # fmt: skip
 # Other arguments of the functions that run something make a run that is too long to be started: the order of its points
 # alone does not fit into memory, however seldom it records.
 ENDLESS = wf.Training(2**62, 0.1, batch_size=1)
+MEASURED = arrays(phi=np.ones((3, 1, 3, 3)))
+TWO_LAYERS = {"rule": "gd", "richness": 1.0, "y": 1.0}
+FRAMES = {"points": 2}
 BEFORE_WORK = {
     wf.simulate: {"problem": ask(training=ENDLESS), "width": 10, "progress": False},
     wf.solve: {"problem": ask(training=ENDLESS)},
+    wf.sweep: {"problem": ask(training=ENDLESS), "vary": {"richness": [1.0]}, "progress": False},
     wf.lazy.predict: {"problem": ask(), "times": 1e40, "discrete": True},
     wf.lazy.kernels: {"x": X, "network": ERF, "rule": "gd", "memory_budget": 1},
-    wf.exact.two_layer_linear: {"rule": "gd", "richness": 1.0, "y": 1.0, "times": [0.0]},
-    wf.exact.fixed_point: {"rule": "fa", "richness": 1.0, "y": 1.0},
-    wf.exact.feature_movement: {"rule": "hebb", "richness": 1.0, "y": 1.0},
+    wf.lazy.angle_kernel: {"network": ERF, "rule": "gd", "angles": []},
+    wf.exact.two_layer_linear: {**TWO_LAYERS, "times": [0.0]},
+    wf.exact.fixed_point: {**TWO_LAYERS, "rule": "fa"},
+    wf.exact.feature_movement: {**TWO_LAYERS, "rule": "hebb"},
     wf.exact.feature_movement_laws: {"rule": "gd", "y": 1.0},
     wf.exact.hebb_error_roots: {"h": 1.0, "richness": 1.0, "y": 1.0},
     wf.fluctuations.kernel_covariance: {"network": ERF, "x": X, "samples": 2**50},
@@ -640,22 +725,46 @@ BEFORE_WORK = {
     wf.datasets.random_gaussian: {"points": 2, "dimension": 2},
     wf.datasets.teacher_student: {"points": 2, "dimension": 2},
     wf.datasets.digits: {},
+    wf.datasets.digit_rows: {},
     wf.datasets.npz: {"path": "nowhere.npz"},
+    wf.datasets.table: {"path": "nowhere.csv", "target": "y"},
+    wf.datasets.delayed_match: FRAMES,
+    wf.datasets.delayed_sum: FRAMES,
+    wf.datasets.flip_flop: FRAMES,
+    wf.datasets.sine: FRAMES,
     wf.Dataset: {"x": X, "y": Y},
     wf.MLP: {"depth": 1},
     wf.CNN: {"depth": 1},
+    wf.RNN: {},
     wf.Training: {"steps": 1, "dt": 0.1},
     wf.Problem: {"data": DATA, "network": ERF, "rule": "gd", "richness": 1.0, "training": TRAINING},
-    wf.compare: {"a": None, "b": None},
+    wf.Problem.from_toml: {"path": "nowhere.toml"},
+    wf.Problem.to_toml: {"self": ask()},
+    wf.Observable: {"name": "a"},
+    wf.compare: {"a": MEASURED, "b": MEASURED},
+    wf.load: {"path": "nowhere.nc"},
     wf.Result.from_arrays: {"problem": ask(), "arrays": {}},
-    wf.rules.FA: {},
-    wf.rules.KolenPollack: {},
-    wf.rules.WeightMirror: {},
-    wf.rules.Mixture: {"rules": ("gd",)},
-}
-ARGUMENTS = [(function, name) for function in BEFORE_WORK for name in inspect.signature(function).parameters]
-ARGUMENTS = [(function, name) for function, name in ARGUMENTS if name not in ("options", "store")]
+    wf.Result: {"runs": None},
+    wf.Result.rdm: {"self": MEASURED, "name": "phi"},
+    wf.Result.save: {"self": MEASURED, "path": "measured.nc"},
+} | {rule: {} for rule in RULES.values()} | {wf.rules.Mixture: {"rules": ("gd",)}}  # fmt: skip
+# `store` reads and writes a folder of its own; a compilation cache is set for the whole process.
+ELSEWHERE = {"self", "options", "others", "store"}
+ARGUMENTS = [
+    (function, name)
+    for function in BEFORE_WORK
+    for name in inspect.signature(function).parameters
+    if name not in ELSEWHERE
+]
 OPTIONS = [(method, name) for method in SOLVERS for name in list(inspect.signature(SOLVERS[method]).parameters)[1:]]
+
+
+def test_every_public_function_is_fed_random_values():
+    parts = [wf, wf.lazy, wf.exact, wf.fluctuations, wf.datasets]
+    public = [getattr(part, name) for part in parts for name in getattr(part, "__all__", ())]
+    functions = {one for one in public if inspect.isfunction(one) or inspect.isclass(one)}
+    results = {one for one in functions if inspect.isclass(one) and "widefield.problem" not in one.__module__}
+    assert functions - results - set(BEFORE_WORK) - {wf.compilation_cache, solve_lazy} == set()
 
 
 def check_answer(call):
@@ -669,9 +778,11 @@ def check_answer(call):
     assert 0 < len(message) <= 1000
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.filterwarnings("ignore::widefield.sweeps.sweeping.SweepWarning")
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(place=st.sampled_from(ARGUMENTS), value=VALUES)
-def test_any_value_of_any_argument_gives_a_result_or_an_error_of_ours(place, value):
+def test_any_value_of_any_argument_gives_a_result_or_an_error_of_ours(place, value, tmp_path_factory, monkeypatch):
+    monkeypatch.chdir(tmp_path_factory.mktemp("values"))  # for functions that write
     function, name = place
     check_answer(lambda: function(**{**BEFORE_WORK[function], name: value}))
 

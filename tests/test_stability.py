@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import widefield as wf
-from widefield.engine.stability import MOST_POINTS, largest_eigenvalue, stable_step
+from widefield.engine import run as engine_run
+from widefield.engine.prepare import make_recording, prepare
+from widefield.engine.stability import LOST, MOST_POINTS, largest_eigenvalue, stable_step
 from widefield.errors import DivergenceError, InputError, StabilityWarning
+from widefield.results import growth
 from widefield.results.growth import check_growth
 from widefield.results.result import make_result
 
@@ -85,12 +88,54 @@ def test_a_large_step_is_warned_of_with_the_number():
 
 @pytest.mark.filterwarnings("ignore::widefield.errors.StabilityWarning")
 def test_an_exploded_run_names_the_step_and_a_stable_dt():
-    problem = make_problem(dt=2.0, steps=12)
+    problem = make_problem(dt=2.0, steps=8)
     says = rf"at step \d+: the loss went from 3 to .*still growing; lower dt.*about {stable_step(problem):.2g}"
     with pytest.raises(DivergenceError, match=says):
         simulate(problem)
     with pytest.raises(DivergenceError, match=says):
         wf.solve(problem, "lazy")
+
+
+@pytest.mark.filterwarnings("ignore::widefield.errors.StabilityWarning")
+@pytest.mark.parametrize("method", ["networks", "theory"])
+def test_an_explosion_ends_a_run_at_its_step(method, monkeypatch):
+    """The step at which the loss passes its limit, from a run without one, which goes on."""
+
+    def run(steps, neurons):
+        problem = make_problem(dt=4.0, steps=steps, network=wf.MLP(1, "erf"))
+        options = {"record": (), "neurons": neurons, "progress": False}  # another number makes another program
+        if method == "networks":
+            return wf.simulate(problem, 20, 1, engine="dense", **options)
+        return wf.solve(problem, samples=64, seeds=2, precision="float64", **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine_run, "LOST", np.inf)
+        patch.setattr(growth, "FAR", np.inf)
+        loss = run(40, 3).replicates["loss"].values[0]
+    step = int(np.argmax(loss > LOST * loss[0]))
+    assert 3 < step < 40
+    says = rf"at step {step}, where the loss is .* times that of the start .*lower dt.* about {{}} are unstable"
+    stable = stable_step(make_problem(network=wf.MLP(1, "erf")))
+    with pytest.raises(DivergenceError, match=says.format(f"{stable:.2g}")):
+        run(10**5, 4)
+
+
+def test_growth_by_hand():
+    """½|f−y|² over ½|y|²; a network whose targets are 0 has no start to compare with."""
+    for y, expected in ((Y, [1.0, 4.0, 0.0]), (0 * Y, [0.0, 0.0, 0.0])):
+        problem = make_problem(data=wf.Dataset(X, y, X[:2]))
+        spec, inputs = prepare(problem, make_recording(problem, (), 1, 1), "float64")
+        for factor, share in zip((0.0, 3.0, 1.0), expected, strict=True):
+            f = np.concatenate([factor * y, [7.0, 7.0]])[:, None, None]  # test points do not count
+            assert float(engine_run.growth(spec, inputs, jnp.asarray(f))) == pytest.approx(share)
+
+
+@pytest.mark.filterwarnings("ignore::widefield.errors.StabilityWarning")
+def test_predicted_steps_that_explode_are_an_error():
+    problem = make_problem(dt=2.0)
+    with pytest.raises(DivergenceError, match=r"at step \d+: the loss went from 3 to .*lower dt"):
+        wf.lazy.predict(problem, [2.0 * 30], discrete=True)
+    wf.lazy.predict(make_problem(), [3.0], discrete=True)
 
 
 def make_finished(loss, **others) -> wf.Result:

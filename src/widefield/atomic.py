@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import signal
 import stat
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,6 +19,7 @@ from .errors import ResultFileError, require
 _PREFIX, _SUFFIX = ".widefield-", ".tmp"
 # A temporary file that nobody has written to for so long was left behind by a process that was killed.
 _STALE_SECONDS = 3600
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
 # Errors of file systems, kernels and containers without nameless files.
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.EISDIR, errno.ENOENT, errno.ENOSYS)
 
@@ -23,7 +27,8 @@ _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.EISDIR, errno.ENOENT, er
 def write_file(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
     """Write `content` to `path`: an existing file is replaced whole or stays as it is, also if the process is killed.
 
-    On Linux a killed process leaves nothing else, elsewhere a temporary file that a later call removes.
+    A process that ends by SIGTERM, SIGINT or SIGHUP leaves nothing else. One that is killed (−9) may leave a file under
+    a temporary name, which a later call removes; on Linux only within the microsecond between naming and renaming.
     Raises a `ResultFileError` where that cannot be, e.g. on a full disk.
     """
     check_writable(path)
@@ -130,13 +135,38 @@ def _write_nameless(target: Path, temporary: Path, content: bytes | memoryview) 
                 _give_name(descriptor, target)
             except FileExistsError:
                 _remove_stale(target.parent)
-                _give_name(descriptor, temporary)
-                os.replace(temporary, target)
+                with _signals_held_back():
+                    _give_name(descriptor, temporary)
+                    os.replace(temporary, target)
         except OSError as error:
             if error.errno in _NOT_SUPPORTED:
                 return False
             raise
     return True
+
+
+@contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """Deliver signals that end the process after the block, so that none leaves a temporary name behind.
+
+    In the main thread, the only one that may set handlers; elsewhere a later write removes what was left.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    try:
+        for number, handler in before.items():
+            if handler is not None:  # one that was not set by Python cannot be set again
+                signal.signal(number, lambda number, frame: held.append(number))
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None:
+                signal.signal(number, handler)
+        for number in held:
+            signal.raise_signal(number)
 
 
 def _give_name(descriptor: int, path: Path) -> None:
@@ -147,9 +177,10 @@ def _give_name(descriptor: int, path: Path) -> None:
 def _write_named(target: Path, temporary: Path, content: bytes | memoryview) -> None:
     """By way of a temporary file."""
     _remove_stale(target.parent)
-    with open(temporary, "xb") as file:
-        _write_through(file, content)
-    os.replace(temporary, target)
+    with _signals_held_back():
+        with open(temporary, "xb") as file:
+            _write_through(file, content)
+        os.replace(temporary, target)
 
 
 def _write_through(file: BinaryIO, content: bytes | memoryview) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from .atomic import require_path
 from .errors import InputError
 
 
@@ -25,6 +26,8 @@ def compilation_cache(folder: str | Path | None = None) -> Path:
     """
     import jax
 
+    if folder is not None:
+        require_path("folder", folder)
     path = Path(folder) if folder is not None else default_folder()
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -171,6 +171,7 @@ def delayed_sum(points: int, delay: int = 3, seed: int = 0, *, test_points: int 
         test_points: how many test points to add.
     """
     _check_task(points, seed, test_points, delay=(delay, 0))
+    _check_memory(points + test_points, 2 * (delay + 3))
     rng = np.random.default_rng(seed)
     numbers = rng.standard_normal((points + test_points, 2))
     x = np.zeros((len(numbers), delay + 3, 2))
@@ -195,6 +196,7 @@ def flip_flop(
         test_points: how many test points to add.
     """
     _check_task(points, seed, test_points, frames=(frames, 1), bits=(bits, 1))
+    _check_memory(points + test_points, 2 * frames * bits)
     require_number("chance", chance, "a number in [0, 1]", at_least=0, at_most=1)
     rng = np.random.default_rng(seed)
     shape = (points + test_points, frames, bits)
@@ -223,6 +225,8 @@ def delayed_match(
         test_points: how many test points to add.
     """
     _check_task(points, seed, test_points, delay=(delay, 0), stimuli=(stimuli, 2), dimension=(dimension, 1))
+    _check_memory(points + test_points, (delay + 2) * dimension)
+    _check_memory(stimuli, dimension)
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((stimuli, dimension))
     total = points + test_points
@@ -248,6 +252,7 @@ def sine(points: int, frames: int = 20, seed: int = 0, *, periods: float = 2.0, 
         test_points: how many test points to add.
     """
     _check_task(points, seed, test_points, frames=(frames, 1))
+    _check_memory(points + test_points, 3 * frames)
     require_number("periods", periods, "a number above 0", above=0)
     rng = np.random.default_rng(seed)
     cue = rng.uniform(-1, 1, size=(points + test_points, 1))
@@ -329,7 +334,9 @@ def _check_memory(rows: int, columns: int) -> None:
     """Refuse arrays that would not fit, before they are made."""
     from .numerics.memory import check_memory  # here, because it loads JAX
 
-    check_memory(3 * 8 * rows * columns, "the data set", "take fewer points, dimensions, outputs or hidden neurons")
+    check_memory(
+        3 * 8 * rows * columns, "the data set", "take fewer points, dimensions, frames, outputs or hidden neurons"
+    )
 
 
 def _check_task(points: int, seed: int, test_points: int, **sizes: tuple[int, int]) -> None:

@@ -265,7 +265,7 @@ def two_layer_linear(rule: str | Rule, richness: float, y: float, times: ArrayLi
     require(bool(ordered), "times", times, "finite numbers, 0 or more, in increasing order")
     state = _integrate(law, at)
     if not np.all(np.isfinite(state)):
-        raise DivergenceError(f"the two-layer flow of {rule!r} left the finite numbers; lower richness or y")
+        raise DivergenceError(f"the two-layer flow of {rule!r} produced NaN or infinity; lower richness or y")
     with np.errstate(over="ignore", invalid="ignore"):  # conserved quantities of large numbers may overflow
         delta, h_y, g_tilde = law.read(state)
         return TwoLayer(at, delta, h_y, g_tilde, law.conserved(state), law.fixed_point())

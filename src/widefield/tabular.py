@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import InputError, require, require_integer
+from .errors import InputError, one_line, require, require_integer, shown
 from .problem.dataset import Dataset
 
 MISSING = ("", "na", "nan", "null", "none")
@@ -97,6 +97,8 @@ def _read(path: str | Path) -> dict[str, list[str]]:
         raise InputError(f"path is '{path}', which cannot be read ({error.strerror}); allowed: a CSV file") from error
     except UnicodeDecodeError as error:
         raise InputError(f"path is '{path}', which is not text in UTF-8; allowed: a CSV file") from error
+    except ValueError as error:  # a name that no file can have
+        raise InputError(f"path is {shown(path)} ({one_line(error)}); allowed: a CSV file") from error
     lines = text.splitlines()
     require(len(lines) > 0, "path", str(path), "a CSV file with a header line; this one is empty")
     delimiter = max(DELIMITERS, key=lines[0].count)

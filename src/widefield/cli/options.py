@@ -26,6 +26,21 @@ def check_output(output: Path, file: Path) -> None:
     check_writable(output)
     if output.exists() and file.exists() and output.samefile(file):
         raise InputError(f"output is {output}, the problem file itself; allowed: another name")
+    if output.exists() and any(output.samefile(data) for data in data_files(file)):
+        raise InputError(f"output is {output}, which holds the problem's data; allowed: another name")
+
+
+def data_files(file: Path) -> list[Path]:
+    """Files that a problem file reads; what is wrong with it is said when it is read as a problem."""
+    import tomllib
+
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8-sig")).get("data")
+    except (OSError, ValueError, RecursionError):
+        return []
+    named = [table.get("path")] if isinstance(table, dict) else []
+    found = [file.parent / name for name in named if isinstance(name, str) and "\0" not in name]
+    return [path for path in found if path.exists()]
 
 
 def report(result: Result, output: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import ClusterError, InputError, one_line
-from .options import SEED_HELP, Output, ProblemFile
+from .options import SEED_HELP, Output, ProblemFile, check_output
 
 
 def sweep(
@@ -50,12 +50,11 @@ def sweep(
     import warnings
 
     import widefield as wf
-    from widefield.atomic import check_writable
     from widefield.sweeps.files import save_sweep
     from widefield.sweeps.sweeping import SweepWarning
 
     output = output or Path(f"{file.stem}-sweep.nc")
-    check_writable(output)
+    check_output(output, file)
     varied = parse_all(vary)
     if picture is not None:
         from widefield.results.panels import check_picture

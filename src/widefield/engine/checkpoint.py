@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..atomic import check_writable, write_file
+from ..atomic import check_writable, require_path, write_file
 from ..digest import code_version, digest
 from ..errors import InputError, ResultFileError, one_line, require_number
 from ..problem.problem import Problem
@@ -61,6 +61,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | Path, identity: Mapping[str, str], interval: float = INTERVAL):
+        require_path("checkpoint", path)
         require_number("interval", interval, "seconds, 0 or more", at_least=0)
         self.folder, self.interval = Path(path), interval
         self._open(dict(identity))

@@ -19,7 +19,7 @@ from jax import Array
 from ..errors import DivergenceError, TooFewSamplesError
 from ..numerics.compiled import compiled
 from ..numerics.memory import available_bytes, bytes_of, check_memory
-from ..observables import Fields, Moment, Observable
+from ..observables import Fields, Moment, Observable, measured
 from ..observables.kernels import whole_fields
 from ..precision import enable_x64
 from ..problem.training import recorded_steps
@@ -27,6 +27,7 @@ from .capacity import enlarge, first_room, larger, most_gaussians, ranks, shorta
 from .interpretation import Interpretation, Room, initialise
 from .program import step, step_of_batch
 from .sources import Matched, Pool
+from .stability import LOST, growth
 from .state import Inputs, Spec, State
 
 TIMES_BUCKET = 64
@@ -54,7 +55,7 @@ class Recording:
     def measure(self, spec: Spec, inputs: Inputs, fields: Fields) -> dict[str, Array]:
         """The values of one step, by name."""
         moment = self.moment(spec, inputs, fields)
-        values = {one.name: one.measure(moment) for one in self.wanted if one.measure is not None}
+        values = {one.name: measured(one, moment) for one in self.wanted if one.measure is not None}
         f = fields.f
         return {"f": f[:, 0] if f.shape[1] == 1 else f} | values
 
@@ -155,7 +156,7 @@ class Run:
         state, records, status = _advance(
             self.spec, self.recording, self.inputs, leg.state, leg.records, jnp.asarray(until), jnp.asarray(self.steps)
         )
-        reached, finite, used, short = jax.device_get(status)
+        reached, grown, used, short = jax.device_get(status)
         kind, reached = leg.kind, int(reached)
         directions = max([0, *map(int, used.sources)])
         rank = max([0, *(int(r) for pair in used.matrices for r in pair), *map(int, used.feedbacks)])
@@ -163,7 +164,7 @@ class Run:
         if any(out and size >= most for size, out in zip(kind.room.sources, short.sources, strict=True)):
             directions = max(directions, most)
         self._check_particles(directions)
-        self._check_finite(reached, bool(finite))
+        self._check_growth(reached, float(grown))
         if any(jax.tree.leaves(short)):
             kind = replace(kind, room=larger(kind.room, used, short, kind.width))
             what = f"a run of width {kind.width} at rank {rank}"
@@ -248,10 +249,13 @@ class Run:
         fitting = len(self.keys) if free is None else int(free / 2 / max(size, 1))
         return max(1, min(os.cpu_count() or 1, fitting, len(self.keys) - 1))
 
-    def _check_finite(self, reached: int, finite: bool) -> None:
-        if not finite:
+    def _check_growth(self, reached: int, grown: float) -> None:
+        if not grown <= LOST:
             numbers = f"dt {float(self.inputs.dt):g}, richness {float(self.inputs.richness):g}"
-            raise DivergenceError(f"the run diverged at step {reached - 1} ({numbers}); lower dt, or lower richness")
+            how = f", where the loss is {grown:.1g} times that of the start" if np.isfinite(grown) else ""
+            raise DivergenceError(
+                f"the run diverged at step {reached - 1}{how} ({numbers}); lower dt, or lower richness"
+            )
 
     def _check_particles(self, directions: int) -> None:
         if self.kind.kind == "mean_field" and directions > self.kind.width // 2:
@@ -285,12 +289,12 @@ def _start(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, bases: 
 def _advance(
     spec: Spec, recording: Recording, inputs: Inputs, state: State, records: dict[str, Array], until: Array, last: Array
 ) -> tuple[State, dict[str, Array], tuple[Array, Array, Room, Room]]:
-    """As far as `until`, or to where buffers are full or numbers are not finite; with what `advance` reads."""
+    """As far as `until`, or to where buffers are full or the run has exploded; with what `advance` reads."""
 
     def go_on(carry) -> Array:
-        state, _, finite = carry
+        state, _, grown = carry
         short = jnp.any(jnp.stack([jnp.asarray(False), *jax.tree.leaves(shortages(state))]))
-        return (state.step < until) & finite & ~short
+        return (state.step < until) & (grown <= LOST) & ~short
 
     def one(carry):
         state, kept, _ = carry
@@ -298,8 +302,7 @@ def _advance(
         recorded = (now % recording.every == 0) | (now == last)
         if inputs.batches is not None and recording.every > 1 and not recording.fields_every:
             # Two programs; a step between recorded ones passes its batch only.
-            state, kept, finite = jax.lax.cond(recorded, whole, part, state, kept)
-            return state, kept, finite
+            return jax.lax.cond(recorded, whole, part, state, kept)
         return whole(state, kept, recorded)
 
     def whole(state: State, kept: dict[str, Array], recorded: Array | None = None):
@@ -320,14 +323,16 @@ def _advance(
             slot = jnp.where(now % recording.fields_every == 0, now // recording.fields_every, outside)
             all_fields = whole_fields(recording.moment(spec, inputs, fields))
             kept = kept | {"fields": kept["fields"].at[slot].set(all_fields, mode="drop")}
-        return state, kept | {"h_final": _last(spec, recording, fields)}, _finite(fields)
+        grown = jnp.where(_finite(fields), growth(spec, inputs, fields.f), jnp.nan)
+        return state, kept | {"h_final": _last(spec, recording, fields)}, grown
 
     def part(state: State, kept: dict[str, Array]):
         state, fields = step_of_batch(spec, inputs, state)
-        return state, kept, _finite(fields)
+        return state, kept, jnp.where(_finite(fields), start, jnp.nan)
 
-    state, records, finite = jax.lax.while_loop(go_on, one, (state, records, jnp.asarray(True)))
-    return state, records, (state.step, finite, ranks(state), shortages(state))
+    start = jnp.zeros((), inputs.y.dtype)
+    state, records, grown = jax.lax.while_loop(go_on, one, (state, records, start))
+    return state, records, (state.step, grown, ranks(state), shortages(state))
 
 
 def _finite(fields: Fields) -> Array:

@@ -1,4 +1,4 @@
-"""Which steps are stable: an estimate from the kernel at initialisation.
+"""Which steps are stable, by an estimate from the kernel at initialisation, and when a run has exploded.
 
 Near its start a run with the squared loss follows Δ(t+dt) = (1 − dt·K)Δ(t), so it grows once dt passes 2/λ_max(K).
 """
@@ -11,17 +11,21 @@ from functools import lru_cache
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from ..precision import double_precision
 from ..problem.losses import SQUARED
 from ..problem.problem import Problem
 from ..problem.training import Training
 from ..rules.rule import Rule
+from .state import Inputs, Spec
 
 NEURONS = 1024  # of the random network that K(0) is estimated with: some 5 % of λ_max
 MOST_POINTS = 512  # of which K(0) is made; of more points λ_max is that of a part, scaled up
 MOST_ROWS = 4096  # points times positions of a CNN
 ITERATIONS = 30
+# No training comes back from a loss so many times above its start; at its end a run is judged by far less.
+LOST = 1e12
 
 
 def largest_eigenvalue(kernel: np.ndarray) -> float:
@@ -134,3 +138,14 @@ def _curvature(problem: Problem) -> float:
 
     found = np.asarray(jax.vmap(of_one)(y))
     return float(np.max(np.linalg.eigvalsh(found))) if np.all(np.isfinite(found)) else math.nan
+
+
+def growth(spec: Spec, inputs: Inputs, f: Array) -> Array:
+    """The training loss of outputs f (samples, reads, C) over that of f = 0; 0 where that is none."""
+
+    def total(f: Array) -> Array:
+        per_sample = jax.vmap(spec.loss.per_sample, 1, 1)(f, inputs.y)
+        return jnp.abs(jnp.sum(per_sample if inputs.taught is None else inputs.taught * per_sample))
+
+    start = total(jnp.zeros_like(inputs.y))
+    return jnp.where(start > 0, total(f[: spec.points]) / start, 0.0).astype(inputs.y.dtype)

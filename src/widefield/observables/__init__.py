@@ -2,7 +2,7 @@
 
 from .moment import Fields, Moment
 from .observable import Observable
-from .table import ALIGNMENTS, DEFAULT_KERNELS, OBSERVABLES, as_observables, dims_in, long_name, look_up
+from .table import ALIGNMENTS, DEFAULT_KERNELS, OBSERVABLES, as_observables, dims_in, long_name, look_up, measured
 
 __all__ = [
     "ALIGNMENTS",
@@ -15,4 +15,5 @@ __all__ = [
     "dims_in",
     "long_name",
     "look_up",
+    "measured",
 ]

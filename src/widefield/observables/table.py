@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import InputError, require
+import jax.numpy as jnp
+from jax import Array
+
+from ..errors import InputError, one_line, require
 from ..problem.problem import Problem
 from . import kernels
+from .moment import Moment
 from .observable import Observable
 
 _KERNEL = ("time", "layer", "sample", "sample_")
@@ -114,9 +118,32 @@ def _as_observable(entry: str | Observable | Callable[..., Any], allowed: str) -
         entry = Observable(getattr(entry, "__name__", type(entry).__name__), entry)
     else:
         raise InputError(f"record has {entry!r}; allowed: {allowed}")
+    named = isinstance(entry.name, str) and entry.name != "" and entry.name.isprintable() and "/" not in entry.name
+    require(named, "the name of an observable", entry.name, "text such as my_kernel")
+    require(callable(entry.measure), "record", entry.name, "observables whose `measure` is a function of a Moment")
+    dims = entry.dims
+    good = dims is None or (isinstance(dims, tuple) and dims[:1] == ("time",) and all(isinstance(d, str) for d in dims))
+    require(good, f"the dims of {entry.name}", dims, 'None, or a tuple of names that begins with "time"')
     known = entry.name in OBSERVABLES and OBSERVABLES[entry.name] is not entry
     require(not known, "record", entry.name, "a name of its own: this one is taken")
     return entry
+
+
+def measured(observable: Observable, moment: Moment) -> Array:
+    """The value of one step; raises an `InputError` where a user's function fails or gives no numbers."""
+    allowed = "a JAX function of a Moment that gives an array of real numbers"
+    if OBSERVABLES.get(observable.name) is observable:
+        return observable.measure(moment)  # type: ignore[misc]
+    try:
+        value = observable.measure(moment)  # type: ignore[misc]
+    except Exception as error:  # a user's function may fail in any way
+        raise InputError(f"record: {observable.name} fails ({one_line(error)}); allowed: {allowed}") from error
+    kinds = (jnp.floating, jnp.integer)
+    real = hasattr(value, "dtype") and any(jnp.issubdtype(value.dtype, kind) for kind in kinds)
+    if not real:
+        got = f"numbers of type {value.dtype}" if hasattr(value, "dtype") else type(value).__name__
+        raise InputError(f"record: {observable.name} gives {got}; allowed: {allowed}")
+    return jnp.asarray(value)
 
 
 def dims_in(observable: Observable, problem: Problem, axes: int = 1) -> tuple[str, ...]:

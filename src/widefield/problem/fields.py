@@ -50,8 +50,12 @@ def real(value: float) -> float:
     return float(value)
 
 
-def whole(minimum: int) -> Check:
-    return lambda name, value: require_integer(name, value, minimum)
+def whole(minimum: int, maximum: int | None = None) -> Check:
+    def check(name: str, value: Any) -> None:
+        require_integer(name, value, minimum)
+        require(maximum is None or value <= maximum, name, value, f"a whole number from {minimum} to {maximum}")
+
+    return check
 
 
 def number(allowed: str, **bounds: float) -> Check:

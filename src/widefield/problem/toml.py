@@ -22,7 +22,7 @@ import numpy as np
 import tomli_w
 
 from ..atomic import write_file
-from ..errors import InputError, one_line, require
+from ..errors import InputError, one_line, require, shown
 from ..rules.lookup import RULES, as_rule, rule_name
 from ..rules.rule import Rule
 from .activations import ACTIVATIONS, Activation
@@ -102,6 +102,8 @@ def _open(source: str | Path) -> tuple[str, Path | None]:
         raise InputError(f"{source} cannot be read ({error.strerror}); allowed: a TOML file") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{source} is not text; allowed: a TOML file in UTF-8") from error
+    except ValueError as error:  # a name that no file can have
+        raise InputError(f"path is {shown(source)} ({one_line(error)}); allowed: a TOML file") from error
 
 
 def _check_keys(where: str, table: Mapping[str, Any], allowed: tuple[str, ...], needed: tuple[str, ...]) -> None:

@@ -13,7 +13,7 @@ KERNELS = ("phi", "g", "g_tilde_tilde")  # of one field with itself, so that the
 
 def dissimilarities(runs: xr.Dataset, name: str, layer: int | None) -> xr.Dataset:
     """d_ij = K_ii + K_jj − 2K_ij of every run, then mean and standard error over runs."""
-    require(name in KERNELS, "name", name, f"a kernel of one field, {', '.join(KERNELS)}")
+    require(isinstance(name, str) and name in KERNELS, "name", name, f"a kernel of one field, {', '.join(KERNELS)}")
     if name not in runs:
         held = [other for other in KERNELS if other in runs]
         raise InputError(f"name is {name!r}, which this result does not hold; it has {', '.join(held) or 'none'}")

@@ -23,7 +23,11 @@ def check_growth(result: Result, training: Training) -> None:
             step = int(steps[np.argmin(finite.all(axis=others))]) if "time" in array.dims else int(steps[-1])
             remedy = "lower dt, or lower richness" if step > 0 else "scale x or y down"
             raise DivergenceError(f"the run diverged at step {step}, where {name} is not finite; {remedy}")
-    loss = runs["loss"].transpose("seed", "time").values
+    check_loss(runs["loss"].transpose("seed", "time").values, steps)
+
+
+def check_loss(loss: np.ndarray, steps: np.ndarray) -> None:
+    """Raise a `DivergenceError` where the loss of a run (runs, times) ends far above its start and growing."""
     start, last = np.abs(loss[:, 0]), loss[:, -1]
     exploded = np.flatnonzero((start > 0) & (last > FAR * start) & (last >= loss.max(axis=1)))
     if len(exploded):

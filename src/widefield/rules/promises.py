@@ -36,6 +36,7 @@ def _check_class(rule: Rule) -> None:
     name = type(rule).__name__
     known = {field.name for field in dataclasses.fields(rule)}
     others = sorted(set(vars(rule)) - known)
+    hidden = [field.name for field in dataclasses.fields(rule) if not field.compare or field.hash is False]
     if others:
         raise InputError(
             f"rule is {name}, which holds {', '.join(others)} outside its fields; allowed: a class with "
@@ -43,6 +44,11 @@ def _check_class(rule: Rule) -> None:
         )
     if not type(rule).__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise InputError(f"rule is {name}, which can be changed; allowed: a class with @dataclass(frozen=True)")
+    if hidden:
+        raise InputError(
+            f"rule is {name}, whose {', '.join(hidden)} is left out when rules are compared, so that one would "
+            "pass for another; allowed: fields without compare=False and hash=False"
+        )
     try:
         hash(rule)
     except TypeError as error:
@@ -84,6 +90,29 @@ def _local(rule: Rule, site: Site) -> np.ndarray:
         raise InputError(f"{name} gives shape {value.shape} where {shape} is needed; allowed: {allowed}") from error
 
 
+def _check_single(rule: Rule, site: Site, answer: np.ndarray) -> None:
+    """Refuse a `local` that reads other points, outputs, positions or neurons than its own."""
+    places = (0, 0, 0, 0), (POINTS - 1, OUTPUTS - 1, POSITIONS - 1, NEURONS - 1)
+    for place in places:
+
+        def cut(field: Array, place: tuple[int, ...] = place) -> Array:
+            starts = (0 if size == 1 else at for at, size in zip(place, field.shape, strict=True))
+            return field[tuple(slice(start, start + 1) for start in starts)]
+
+        try:
+            alone = np.asarray(rule.local(Site(*map(cut, site))))
+        except Exception as error:  # a user's function may fail in any way
+            raise InputError(
+                f"{type(rule).__name__}.local fails for a single neuron and point ({one_line(error)}); allowed: a JAX "
+                "function of single neurons"
+            ) from error
+        if alone.size != 1 or not _close(alone.ravel()[0], answer[place]):
+            raise InputError(
+                f"{type(rule).__name__}.local gives another value for a single neuron and point than among others; "
+                "allowed: a JAX function of single neurons, elementwise"
+            )
+
+
 def _what(value: object) -> str:
     return f"an array of {value.dtype}" if hasattr(value, "dtype") else type(value).__name__  # type: ignore[attr-defined]
 
@@ -92,6 +121,7 @@ def check_functions(rule: Rule) -> None:
     """Try out `local`, `teach` and what `rule` says about itself."""
     name, site = type(rule).__name__, probe_site()
     answer = _local(rule, site)
+    _check_single(rule, site, answer)
     error, target = site.error[:, :, 0, 0], site.target[:, :, 0, 0]
     try:
         taught = jax.jit(rule.teach)(error, target)
@@ -123,7 +153,7 @@ def check_functions(rule: Rule) -> None:
 
 
 def _close(a: np.ndarray, b: np.ndarray | Array) -> bool:
-    return bool(np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING))
+    return bool(np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING, equal_nan=True))
 
 
 def share_one_sweep(layers: tuple[Rule, ...]) -> bool:

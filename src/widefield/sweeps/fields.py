@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import InputError, require
+from ..errors import InputError, one_line, require, shown
 from ..problem.problem import Problem
 from ..rules.lookup import as_rule
 
@@ -93,4 +93,10 @@ def _needed(run: Callable[..., Any]) -> list[str]:
 
 def _parameters(run: Callable[..., Any]) -> list[inspect.Parameter]:
     """All but the problem and `progress`, which the sweep gives."""
-    return [p for p in list(inspect.signature(run).parameters.values())[1:] if p.name != "progress"]
+    try:
+        parameters = list(inspect.signature(run).parameters.values())
+    except (TypeError, ValueError) as error:  # built-in functions have none that can be read
+        raise InputError(
+            f"run is {shown(run)} ({one_line(error)}); allowed: a function of a problem and options"
+        ) from error
+    return [p for p in parameters[1:] if p.name != "progress"]

@@ -35,6 +35,7 @@ class Axis:
 
 
 Index = tuple[int, ...]
+MOST_CELLS = 10**5  # each one is a problem in memory and a file
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def make_grid(problem: Problem, vary: Mapping[str, Any], run: Callable[..., Any]
         check_field(field, problem, run, options, rules)
     axes = tuple(_axis(field, values) for field, values in vary.items())
     parts = set(fields_of(problem)) | {field for field in vary if "." in field}
+    count = math.prod(len(axis.values) for axis in axes)
+    require(count <= MOST_CELLS, "vary", f"a grid of {count} cells", f"up to {MOST_CELLS} cells")
     cells: dict[Index, Cell] = {}
     for index in itertools.product(*(range(len(axis.values)) for axis in axes)):
         chosen = {axis.field: axis.values[i] for axis, i in zip(axes, index, strict=True)}

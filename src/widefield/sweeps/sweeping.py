@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from ..atomic import require_path
 from ..errors import ClusterError, ResultFileError, one_line
 from ..problem.problem import Problem
 from ..progress import Progress, Reporter, make_progress
@@ -82,6 +83,7 @@ def sweep(
 def make_store(out: str | os.PathLike[str] | None) -> Store:
     if out is None:
         return Memory()
+    require_path("out", out)
     folder = Folder(out)
     folder.prepare()
     return folder

@@ -8,7 +8,7 @@ from ...errors import require
 from ..activations import Activation, as_activation
 from ..fields import checked, convert_fields, frozen, one_of, whole
 from .layout import Layout
-from .network import Network
+from .network import MOST_LAYERS, Network
 from .wiring import Wiring, feed_forward
 
 
@@ -28,7 +28,7 @@ class CNN(Network):
             f = Σ_{i,a} w_{i,a} φ(h_{i,a})/(γ₀N); "pool" averages φ over positions first.
     """
 
-    depth: int = checked(whole(1))
+    depth: int = checked(whole(1, MOST_LAYERS))
     filter: int = checked(whole(1), default=3)
     activation: Activation = checked(converter=as_activation, default="tanh")
     padding: str = checked(one_of(("circular", "zero")), default="circular")
@@ -43,5 +43,8 @@ class CNN(Network):
         return len(shape) in (3, 4)
 
     def wiring(self, shape: tuple[int, ...]) -> Wiring:
+        # Beyond, a filter would see nothing but copies or zeros of what it has seen.
+        widest = max(3, 2 * max(shape[1:-1]) - 1)
+        require(self.filter <= widest, "filter", self.filter, f"up to {widest} for x of shape {shape}")
         layout = Layout(shape[1:-1], self.filter // 2, self.padding == "circular", self.readout == "pool")
         return feed_forward(self.depth, layout)

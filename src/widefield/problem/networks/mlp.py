@@ -7,7 +7,7 @@ from typing import ClassVar
 from ..activations import Activation, as_activation
 from ..fields import checked, convert_fields, flag, frozen, whole
 from .layout import Layout
-from .network import Network
+from .network import MOST_LAYERS, Network
 from .wiring import Wiring, feed_forward
 
 
@@ -25,7 +25,7 @@ class MLP(Network):
         residual: skip connections between hidden layers.
     """
 
-    depth: int = checked(whole(1))
+    depth: int = checked(whole(1, MOST_LAYERS))
     activation: Activation = checked(converter=as_activation, default="tanh")
     residual: bool = checked(flag, default=False)
     takes: ClassVar[str] = "(P, D) for an MLP"

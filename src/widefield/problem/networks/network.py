@@ -10,6 +10,9 @@ import numpy as np
 from ..activations import Activation
 from .wiring import Wiring
 
+# Every layer is compiled on its own, which takes minutes from here on.
+MOST_LAYERS = 1000
+
 
 class Network(abc.ABC):
     """What is wide and how its layers connect; final classes are frozen dataclasses.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import require
+from ...problem.arrays import real_array
 from ...problem.networks import MLP
 from ...rules.rule import Rule
 from .kernels import kernels
@@ -22,8 +23,7 @@ def angle_kernel(
         accuracy: largest relative error of a Gaussian average.
     """
     require(isinstance(network, MLP), "network", type(network).__name__, "a widefield.MLP")
-    theta = np.asarray(angles, dtype=float)
-    require(bool(np.all(np.isfinite(theta))), "angles", angles, "finite numbers, in radians")
+    theta = real_array("angles", angles)
     flat = theta.ravel()
     points = np.sqrt(2.0) * np.stack([np.cos(flat), np.sin(flat)], axis=1)
     first = np.sqrt(2.0) * np.array([[1.0, 0.0]])

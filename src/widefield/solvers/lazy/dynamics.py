@@ -63,7 +63,7 @@ def follow_flow(drive: Drive, points: int, times: np.ndarray, ridge: float) -> n
             f"gradient flow did not reach time {wanted[-1]:g} ({solution.result}); ask for shorter times"
         )
     if not np.all(np.isfinite(f)):
-        raise DivergenceError("the outputs left the finite numbers; ask for shorter times")
+        raise DivergenceError("the outputs produced NaN or infinity; ask for shorter times")
     return f[back]
 
 

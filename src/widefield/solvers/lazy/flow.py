@@ -28,7 +28,7 @@ def flow_outputs(
         f = np.einsum("ij,tjc->tic", every, weights, optimize=True)
     if not np.all(np.isfinite(f)):
         raise DivergenceError(
-            "the outputs left the finite numbers: the kernel has negative directions; use shorter times"
+            "the outputs produced NaN or infinity: the kernel has negative directions; use shorter times"
         )
     return f
 

@@ -14,6 +14,7 @@ from ...problem.losses import SQUARED
 from ...problem.problem import Problem
 from ...progress import Progress
 from ...results.derived import derive
+from ...results.growth import check_loss
 from ...results.result import Result, make_result
 from ...rules.rule import Rule
 from .dynamics import Drive, check_length, follow_flow, follow_steps
@@ -64,7 +65,9 @@ def predict(
         drive = make_drive(problem, accuracy, progress)
         if discrete:
             steps = np.rint(wanted / problem.training.dt).astype(int)
-            f = follow_steps(drive, points, problem.training, ridge, int(steps.max()))[steps]
+            path = follow_steps(drive, points, problem.training, ridge, int(steps.max()))
+            check_loss(derive(problem, {"f": path[None]})["loss"], np.arange(len(path)))
+            f = path[steps]
             how = "steps"
         else:
             f = follow_flow(drive, points, wanted, ridge)

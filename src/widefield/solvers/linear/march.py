@@ -113,7 +113,7 @@ class March:
         f = self.f[t, : self.sizes.points]
         delta = np.asarray(self.problem.training.loss.delta(jnp.asarray(f), jnp.asarray(self.target)))
         if not (np.all(np.isfinite(self.f[t])) and np.all(np.isfinite(delta))):
-            raise DivergenceError(f"training left the finite numbers at step {t}; lower dt or richness")
+            raise DivergenceError(f"training produced NaN or infinity at step {t}; lower dt or richness")
         self.errors[-1, t] = delta
         for number, layer in enumerate(self.layers):
             self.errors[number, t] = np.asarray(layer.rule.teach(jnp.asarray(delta), jnp.asarray(self.target)))

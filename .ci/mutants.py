@@ -1,0 +1,201 @@
+"""`make mutants`: break the code at random places, one at a time, and see which breaks the fast tests notice.
+
+Cosmic Ray makes the mutants. Each one is a copy of the sources with one change, tested in a process that is forked
+after everything else has been imported. The tests must pass without any change: run `make test` first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from cosmic_ray.ast import ast_nodes, get_ast_from_path
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+
+ROOT = Path(__file__).parents[1]
+SECONDS = 90  # for the tests of one mutant
+# The tests of every file, by the beginning of its path in src/widefield; the first that fits.
+TESTS = {
+    "engine/stability": "stability",
+    "engine/checkpoint": "checkpoint",
+    "engine/two_time": "options two_time",
+    "engine/order": "program",
+    "engine/prepare": "options stability program",
+    "engine/run": "options stability contracts",
+    "engine/dense": "program conditioned",
+    "engine": "options low_rank conditioned program",
+    "results/growth": "stability",
+    "results/derived": "derived",
+    "results/estimate": "replicates derived",
+    "results/files": "files",
+    "results/netcdf": "files",
+    "results/stored": "files",
+    "results/validity": "files",
+    "results/labels": "files replicates",
+    "results/sweep_pictures": "sweep",
+    "results": "replicates results statistics",
+    "solvers/fixed_point": "fixed_point_factor fixed_point",
+    "solvers/lazy": "lazy_kernels lazy_predict lazy_tiles lazy_finite",
+    "solvers/linear": "linear",
+    "solvers/mean_field": "options derived aim mean_field",
+    "solvers": "options bad_input",
+    "rules": "rules bad_input program",
+    "problem/losses": "derived bad_input",
+    "problem/activations": "bad_input lazy_kernels",
+    "problem/networks": "bad_input program recurrent",
+    "problem": "toml bad_input pickle",
+}
+PARTS = ("engine", "results", "solvers", "rules", "problem")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    path: Path
+    operator: str
+    occurrence: int
+    line: int
+
+
+@lru_cache
+def places(path: Path) -> dict[int, list[Mutant]]:
+    """All mutants of a file, by the place that they change."""
+    tree = get_ast_from_path(path)
+    found: dict[int, list[Mutant]] = {}
+    for name in operator_names():
+        if get_operator(name).arguments():
+            continue
+        operator = get_operator(name)()
+        positions = [(node, at) for node in ast_nodes(tree) for at, _ in operator.mutation_positions(node)]
+        for occurrence, (node, (line, column)) in enumerate(positions):
+            if not is_annotation(node):
+                found.setdefault(1000 * line + column, []).append(Mutant(path, name, occurrence, line))
+    return found
+
+
+def is_annotation(node) -> bool:
+    """Whether a place is part of a type, which nothing reads when the program runs."""
+    while node.parent is not None:
+        before, node = node, node.parent
+        if node.type == "annassign" and before is node.children[1]:
+            return True
+        if node.type == "tfpdef" or (node.type == "funcdef" and before is node.annotation):
+            return True
+        if node.type in ("classdef", "suite"):
+            return False
+    return False
+
+
+def choose(count: int, seed: int) -> list[Mutant]:
+    """A random sample: files by their length, then any place in one, then any change of it."""
+    rng = random.Random(seed)
+    files = sorted(file for part in PARTS for file in (ROOT / "src/widefield" / part).rglob("*.py"))
+    lengths = [file.stat().st_size for file in files]
+    chosen: dict[tuple[Path, int], Mutant] = {}
+    while len(chosen) < count:
+        file = rng.choices(files, lengths)[0]
+        found = places(file)
+        if found:
+            place = rng.choice(sorted(found))
+            chosen.setdefault((file, place), rng.choice(found[place]))
+    return list(chosen.values())
+
+
+def tests_of(path: Path) -> list[str]:
+    name = str(path.relative_to(ROOT / "src/widefield"))
+    return [f"tests/test_{test}.py" for test in next(v for k, v in TESTS.items() if name.startswith(k)).split()]
+
+
+def caught(tree: Path, tests: list[str]) -> str:
+    """`caught`, `survived` or `out of time`, from a process of its own."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        sink = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(sink, stream)
+        os.chdir(tree)
+        sys.path[:0] = [str(tree / "src")]
+        os.environ["PYTHONPATH"] = str(tree / "src")
+        import pytest
+
+        code = 1
+        try:
+            code = int(pytest.main(["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
+        finally:
+            os._exit(code)
+    limit = time.monotonic() + SECONDS
+    while time.monotonic() < limit:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return "survived" if status == 0 else "caught"
+        time.sleep(0.05)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "out of time"
+
+
+def difference(before: str, after: str) -> str:
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
+    return "\n".join(f"    {line}" for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---"))
+
+
+def load_everything_else() -> None:
+    """What all mutants share; no computation, so that a fork is safe."""
+    import equinox  # noqa: F401
+    import h5netcdf  # noqa: F401
+    import hypothesis  # noqa: F401
+    import jax.numpy  # noqa: F401
+    import matplotlib.figure  # noqa: F401
+    import pytest  # noqa: F401
+    import scipy.stats  # noqa: F401
+    import typer.testing  # noqa: F401
+    import xarray  # noqa: F401
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sample", type=int, default=60, help="how many mutants")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        for part in ("src", "tests"):
+            shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", tree)
+        # Programs that a mutant does not change are compiled once; the key is the program itself.
+        os.environ |= {"JAX_COMPILATION_CACHE_DIR": f"{folder}/programs", "PYTHONDONTWRITEBYTECODE": "1",
+                       "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05"}  # fmt: skip
+        sys.dont_write_bytecode = True
+        load_everything_else()
+        for mutant in choose(arguments.sample, arguments.seed):
+            before = mutant.path.read_text(encoding="utf-8")
+            after = mutate_code(before, get_operator(mutant.operator)(), mutant.occurrence)
+            if after is None or after == before:
+                continue
+            target = tree / mutant.path.relative_to(ROOT)
+            target.write_text(after, encoding="utf-8")
+            outcome = caught(tree, tests_of(mutant.path))
+            target.write_text(before, encoding="utf-8")
+            counts[outcome] += 1
+            print(f"{outcome}: {mutant.path.relative_to(ROOT)}:{mutant.line}", flush=True)
+            if outcome != "caught":
+                print(difference(before, after), flush=True)
+    total = sum(counts.values())
+    print(f"{counts['caught']} of {total} caught, {counts['survived']} survived, {counts['out of time']} out of time")
+
+
+if __name__ == "__main__":
+    main()

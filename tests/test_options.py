@@ -1,0 +1,126 @@
+"""Options of `solve` and `simulate` against what they mean, worked out from runs without them or by a plain loop."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+import widefield as wf
+from widefield.engine.prepare import make_recording
+from widefield.solvers.mean_field.replicates import Replicates
+
+X = np.random.default_rng(5).standard_normal((3, 4))
+PROBLEM = wf.Problem(wf.Dataset(X, [1.0, -1.0, 0.5]), wf.MLP(1, "erf"), "gd", 1.0, wf.Training(steps=5, dt=0.2))
+PARTICLES = {"samples": 256, "seeds": 2, "tolerance": 0.01, "precision": "float64"}
+KEPT = [0, 2, 4, 5]  # of every second step, and the last
+
+
+@pytest.fixture(scope="module")
+def theory() -> wf.Result:
+    return wf.solve(PROBLEM, two_time=1, neurons=16, progress=False, **PARTICLES)
+
+
+@pytest.fixture(scope="module")
+def networks() -> wf.Result:
+    return wf.simulate(PROBLEM, 8, 3, neurons=6, progress=False)
+
+
+def alone(samples: int, number: int, shift: int) -> dict[str, np.ndarray]:
+    """One replicate by itself."""
+    recording = make_recording(PROBLEM, ("phi",), 1, 4)
+    shared = Replicates(PROBLEM, recording, "float64", 0, lambda done, total, message: None)
+    arrays = shared.run(samples, range(number, number + 1), PARTICLES["tolerance"], shift=shift).arrays
+    return {name: value[0] for name, value in arrays.items()}
+
+
+def test_extrapolate_is_twice_all_particles_less_half_of_them():
+    """2·a(S) − a(S/2) has no error of order 1/S where a(S) = a + b/S."""
+    found = wf.solve(PROBLEM, extrapolate=True, record="phi", neurons=4, progress=False, **PARTICLES).replicates
+    for number in range(2):
+        whole, half = alone(256, number, shift=0), alone(128, number, shift=1)
+        run = found.isel(seed=number)
+        np.testing.assert_allclose(run["phi"].values, 2 * whole["phi"] - half["phi"], rtol=1e-12)
+        f = 2 * whole["f"] - half["f"]
+        np.testing.assert_allclose(run["f"].values, f[..., 0], rtol=1e-12)
+        assert np.abs(whole["phi"] - half["phi"]).max() > 1e-6
+
+
+def test_two_time_records_every_kth_step(theory):
+    """Every second step of what every step gives; its diagonal is the kernel itself."""
+    some = wf.solve(PROBLEM, two_time=2, neurons=16, progress=False, **PARTICLES)
+    names = [name for name, array in theory.dataset.items() if "step_" in array.dims and not name.endswith("_se")]
+    shared = [name for name in names if name in some.dataset]
+    assert len(shared) >= 3
+    for name in shared:
+        expected = theory[name].isel(step=slice(None, None, 2), step_=slice(None, None, 2))
+        assert list(some[name]["step"].values) == [0, 2, 4]
+        np.testing.assert_allclose(some[name].values, expected.values, atol=1e-9)
+    phi = theory["phi_two_time"].transpose("step", "step_", "layer", "sample", "sample_").values
+    for step in range(6):
+        np.testing.assert_allclose(phi[step, step], theory["phi"].values[step], atol=1e-9)
+
+
+def test_every_and_record_leave_the_numbers_alone(theory):
+    some = wf.solve(PROBLEM, every=2, record=("phi", "entk"), neurons=16, progress=False, **PARTICLES)
+    np.testing.assert_allclose(some["time"].values, 0.2 * np.array(KEPT))
+    for name in ("f", "loss", "phi", "entk", "entk_alignment"):
+        np.testing.assert_allclose(some[name].values, theory[name].values[KEPT], atol=1e-9)
+    assert not {"g", "g_tilde"} & set(some.dataset)
+
+
+def test_record_names_what_is_kept(networks):
+    some = wf.simulate(PROBLEM, 8, 3, record=["g"], neurons=6, progress=False)
+    np.testing.assert_allclose(some["g"].values, networks["g"].values, atol=1e-12)
+    assert not {"phi", "entk", "g_tilde", "g_tilde_tilde"} & set(some.dataset)
+    nothing = wf.simulate(PROBLEM, 8, 3, record=(), neurons=6, progress=False)
+    assert not {"phi", "entk", "g"} & set(nothing.dataset)
+    np.testing.assert_allclose(nothing["f"].values, networks["f"].values, atol=1e-12)
+
+
+def test_neurons_are_the_first_ones_of_every_network(networks):
+    fewer = wf.simulate(PROBLEM, 8, 3, neurons=2, progress=False)["h_final"]
+    assert fewer.sizes == {"layer": 1, "sample": 3, "neuron": 3 * 2}
+    all_of_them = networks["h_final"].values.reshape(1, 3, 3, 6)
+    np.testing.assert_array_equal(fewer.values.reshape(1, 3, 3, 2), all_of_them[..., :2])
+
+
+def test_seed_and_seeds(networks):
+    again = wf.simulate(PROBLEM, 8, 3, neurons=6, seed=0, progress=False)
+    np.testing.assert_array_equal(again["f"].values, networks["f"].values)
+    other = wf.simulate(PROBLEM, 8, 3, neurons=6, seed=1, progress=False)
+    assert np.abs(other["f"].values - networks["f"].values)[1:].min() > 0
+    runs = networks.replicates["f"].values
+    assert runs.shape == (3, 6, 3)
+    assert len(np.unique(runs[:, 1, 0])) == 3
+    np.testing.assert_allclose(networks["f_se"].values, runs.std(0, ddof=1) / np.sqrt(3), rtol=1e-9)
+
+
+def test_progress_goes_from_the_first_step_to_the_last_of_all_networks():
+    calls = []
+
+    class Mine:
+        def update(self, done, total, message=""):
+            calls.append((done, total))
+
+    wf.simulate(PROBLEM, 8, 3, neurons=6, progress=Mine())
+    assert {total for _, total in calls} == {3 * 6}
+    assert calls[-1] == (18, 18)
+    assert all(a <= b for (a, _), (b, _) in itertools.pairwise(calls))
+
+
+def test_the_lazy_limit_takes_record_and_every():
+    whole = wf.solve(PROBLEM, "lazy", progress=False)
+    some = wf.solve(PROBLEM, "lazy", record=("phi",), every=2, progress=False)
+    np.testing.assert_allclose(some["time"].values, 0.2 * np.array(KEPT))
+    np.testing.assert_array_equal(some["phi"].values, whole["phi"].values[KEPT])
+    assert "entk" in whole.dataset
+    assert "entk" not in some.dataset
+
+
+def test_auto_takes_what_is_cheapest():
+    linear = dataclasses.replace(PROBLEM, network=wf.MLP(1, "linear"))
+    assert wf.solve(linear, "auto", progress=False).method == "linear"
+    assert wf.solve(dataclasses.replace(PROBLEM, richness=1e-4), "auto", progress=False).method == "lazy"
