@@ -13,6 +13,7 @@ from ..errors import WidefieldError, one_line
 from .compare import compare
 from .demo import demo
 from .explore import explore
+from .identify import identify
 from .lazy import lazy_app
 from .reproduce import reproduce
 from .simulate import simulate
@@ -85,6 +86,6 @@ def widefield(
     """
 
 
-for command in (demo, explore, solve, simulate, sweep, compare, reproduce):
+for command in (demo, explore, solve, simulate, sweep, compare, identify, reproduce):
     app.command()(command)
 app.add_typer(lazy_app, name="lazy")

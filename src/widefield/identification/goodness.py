@@ -1,0 +1,102 @@
+"""Does the best candidate fit at all? All features together, against what it says about deviations.
+
+T is the squared length of the residual in units of the reference covariance, without what gain, time scale and swept
+parameters could take up. Its reference is drawn: recorded neurons are resampled (or theory's neurons where only kernels
+are known), networks and theory's own error are added. An F distribution with the mean and variance of the draws, and
+with the uncertainty of their mean, gives the probability.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import fdtrc
+
+from .model import Model, Spread
+
+DRAWS = 400
+# Alternatives have p-values distributed as ξ p^(ξ−1): half of them are below 2^(−1/ξ) = 10⁻⁶.
+SHARPNESS = 0.05
+
+
+@dataclass(frozen=True)
+class Goodness:
+    """T, its mean under the best candidate, and the probability of one as large."""
+
+    statistic: float
+    expected: float
+    chance: float
+
+
+def goodness(
+    model: Model, number: int, spread: Spread, predicted: np.ndarray, tangents: np.ndarray, seed: int
+) -> Goodness:
+    """`predicted` (feature,) is the best fit, `tangents` (m, feature) what could be fitted."""
+    rng = np.random.default_rng(seed)
+    draws = _draws(model, number, spread, rng)
+    white = model.whiten(np.concatenate([(model.value - predicted)[None], draws, tangents]).T)
+    if len(tangents):
+        basis, _ = np.linalg.qr(white[:, -len(tangents) :])
+        white = white[:, : -len(tangents)]
+        white = white - basis @ (basis.T @ white)
+    lengths = np.sum(white**2, axis=0)
+    found, reference = float(lengths[0]), lengths[1:]
+    mean, variance = float(reference.mean()), float(reference.var(ddof=1))
+    above = 2 * mean**2 / variance
+    below = 2 / max(_relative_variance(model), 1e-6)
+    return Goodness(found, mean, max(float(fdtrc(above, below, found / mean)), 1e-300))
+
+
+def odds_of_none(chance: float) -> float:
+    """How much more probable this p-value is if none of the candidates is true."""
+    return SHARPNESS * chance ** (SHARPNESS - 1)
+
+
+def _draws(model: Model, number: int, spread: Spread, rng: np.random.Generator) -> np.ndarray:
+    """Deviations of observations from the best candidate's mean, (draw, feature)."""
+    size = model.design.size
+    out = np.zeros((DRAWS, size))
+    width = np.inf if model.width is None else model.width
+    particles = model.particles[number]
+    more = spread.share * spread.ratio  # what networks add to V/N
+    for layer in range(len(model.design.layers)):
+        place = model.design.block(layer)
+        if model.single is not None:
+            one = model.single[layer]
+            count = one.shape[1]
+            chosen = rng.multinomial(count, np.full(count, 1 / count), size=DRAWS) / count - 1 / count
+            # The recorded neurons are among the network's N.
+            factor = count / (count - 1) * (1 + min(more - 1, 0) * count / width)
+            out[:, place] += np.sqrt(max(factor, 0.1)) * chosen @ one.T
+            extra = max(more - 1, 0) / width
+        else:
+            extra = more / width
+            if particles is not None and model.counts is not None:
+                one, count = particles[layer], model.counts[layer]
+                picked = rng.multinomial(count, np.full(one.shape[1], 1 / one.shape[1]), size=DRAWS) / count
+                centred = one - one.mean(1, keepdims=True)
+                out[:, place] += np.sqrt(max(1 - count / width, 0)) * picked @ centred.T
+        if particles is not None and extra > 0:
+            centred = particles[layer] - particles[layer].mean(1, keepdims=True)
+            normal = rng.standard_normal((DRAWS, centred.shape[1])) / np.sqrt(centred.shape[1])
+            out[:, place] += np.sqrt(extra) * normal @ centred.T
+    deviations = model.deviations[number]
+    if deviations is not None:
+        out += np.sqrt((1 - spread.share) / width) * rng.standard_normal((DRAWS, len(deviations))) @ deviations
+    errors = model.errors[number]
+    return out + rng.standard_normal((DRAWS, len(errors))) @ errors
+
+
+def _relative_variance(model: Model) -> float:
+    """Of the reference's mean: it is that of a mean over neurons, whose contributions differ."""
+    if model.single is None:
+        return 0.0
+    total, variance = 0.0, 0.0
+    for layer, one in enumerate(model.single):
+        place = model.design.block(layer)
+        root = model.root[place, place]
+        own = np.sum(np.linalg.solve(root, one - one.mean(1, keepdims=True)) ** 2, axis=0)
+        total += own.mean()
+        variance += own.var(ddof=1) / len(own)
+    return variance / total**2
