@@ -17,7 +17,7 @@ BLOCK = re.compile(r"^([ ]*)```python[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTIL
 # Each of these takes more than a few seconds, most of it to compile.
 SLOW = {
     "README.md",
-    *(f"docs/{name}.md" for name in ("your_own_rule", "fixed_point", "fluctuations", "lazy", "sweeps")),
+    *(f"docs/{name}.md" for name in ("your_own_rule", "fixed_point", "fluctuations", "lazy", "sweeps", "which_rule")),
     *(f"docs/tutorials/{page.name}" for page in (DOCS / "tutorials").glob("*.md")),
 }
 

@@ -24,7 +24,7 @@ from .predictions import Candidates, Prediction
 
 TIME_SCALE = (0.5, 2.0)
 RECORDS = 40  # recorded times, at least, between which kernels are interpolated
-WIDEST = 2000  # networks that stand for wider ones: C and b are scaled
+WIDEST = 500  # networks that stand for wider ones: C and b are scaled
 PARTICLES = 500  # per replicate
 
 

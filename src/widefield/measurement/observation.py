@@ -72,6 +72,29 @@ class Observation:
                    check_neurons(neurons, len(labels)))  # fmt: skip
 
     @classmethod
+    def from_dissimilarities(
+        cls, values: ArrayLike, steps: ArrayLike, stimuli: int, *, neurons: int | Sequence[int] | None = None,
+        layers: Sequence[int] | None = None,
+    ) -> Observation:  # fmt: skip
+        """Squared Euclidean distances per neuron, free of trial noise.
+
+        Args:
+            values: (layer, stage, pair), pairs i < j in the order of `np.triu_indices(stimuli, 1)`.
+            steps: the training step of each stage.
+            stimuli: how many.
+            neurons, layers: as in `from_kernels`.
+        """
+        require_integer("stimuli", stimuli, 2)
+        given = real_array("values", values)
+        good = given.ndim == 3 and 0 not in given.shape and given.shape[2] == stimuli * (stimuli - 1) // 2
+        require(
+            bool(good), "values", f"of shape {given.shape}", f"shape (layer, stage, {stimuli * (stimuli - 1) // 2})"
+        )
+        labels = check_layers(layers, given.shape[0])
+        return cls(given, "rdm", check_steps(steps, given.shape[1]), labels, stimuli,
+                   check_neurons(neurons, len(labels)))  # fmt: skip
+
+    @classmethod
     def from_result(
         cls, result: Result, steps: Sequence[int] | None = None, *, layers: Sequence[int] | None = None
     ) -> Observation:

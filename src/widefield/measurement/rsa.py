@@ -14,7 +14,7 @@ from ..errors import InputError, require
 from ..extras import require_extra
 from ..results.result import Result
 from ..results.stored import read_header
-from .observation import Observation, check_layers, check_neurons, check_steps
+from .observation import Observation
 
 if TYPE_CHECKING:
     from rsatoolbox.rdm import RDMs
@@ -107,5 +107,4 @@ def from_rdms(
     require(whole, "rdms", f"of {len(keys)} (layer, step)", "one RDM for every layer at every step")
     order = {key: index for index, key in enumerate(keys)}
     stacked = np.stack([[values[order[layer, step]] for step in places[1]] for layer in places[0]])
-    return Observation(stacked, "rdm", check_steps(places[1], len(places[1])), check_layers(places[0], len(places[0])),
-                       int(rdms.n_cond), check_neurons(neurons, len(places[0])))  # fmt: skip
+    return Observation.from_dissimilarities(stacked, places[1], int(rdms.n_cond), neurons=neurons, layers=places[0])
