@@ -99,7 +99,7 @@ def parameters(sizes: Sizes) -> list[tuple[float, float, wf.Identification]]:
         rho = float(rng.uniform(sizes.rho[0], sizes.rho[-1]))
         richness = float(np.exp(rng.uniform(*np.log([sizes.richness[0], sizes.richness[-1]]))))
         seen = record(make_problem(wf.rules.FA(rho), richness), sizes, 3000 + number)
-        found = wf.identify(seen, grid, time_scale=TIME_SCALE)
+        found = wf.identify(seen, grid)
         said = "; ".join(
             f"{name} {value.mean:.2f} ({value.lower:.2f} to {value.upper:.2f})"
             for name, value in found.parameters.items()

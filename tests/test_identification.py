@@ -198,6 +198,7 @@ def test_power_says_what_an_experiment_will_find(three):
         ({"observed": 3}, ["observed", "wf.observe"]),
         ({"gain": -1.0}, ["gain"]),
         ({"time_scale": (2.0, 1.0)}, ["time_scale", "slowest"]),
+        ({"time_scale": (0.5, 3.0)}, ["time_scale goes up to 3", "allowed: up to 2"]),
         ({"none": 1.0}, ["none", "probability"]),
         ({"kind": "matrix"}, ["kind", "rdm"]),
         ({"width": 50}, ["width", "that of the candidates"]),

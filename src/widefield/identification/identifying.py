@@ -10,6 +10,7 @@ import xarray as xr
 
 from ..errors import InputError, require, require_integer, require_number
 from ..measurement.observation import KINDS, Observation, layer_index
+from ..numerics.memory import check_memory
 from ..problem.problem import Problem
 from ..progress import Progress
 from .answer import Identification, decide
@@ -17,8 +18,8 @@ from .goodness import goodness, odds_of_none
 from .likelihood import Fit, fit
 from .model import Model
 from .parameters import Surface, surfaces
-from .predictions import Candidates, Design
-from .preparing import TIME_SCALE, candidates, check_scale, from_sweep, name_problems
+from .predictions import TIME_SCALE, Candidates, Design
+from .preparing import candidates, check_scale, from_sweep, name_problems
 
 FEWEST_NEURONS = 10
 
@@ -30,7 +31,7 @@ def identify(
     vary: Mapping[str, Any] | None = None,
     width: int | None = None,
     gain: float | None = None,
-    time_scale: float | tuple[float, float] = TIME_SCALE,
+    time_scale: float | tuple[float, float] | None = None,
     kind: str | None = None,
     none: float = 0.05,
     level: float = 0.9,
@@ -55,7 +56,7 @@ def identify(
             so many that they do not count. Needed where kernels are of all neurons.
         gain: of kernels against theory (the square of that of activity); default fitted.
         time_scale: how fast the observed network learns against the candidates: (slowest, fastest) to be fitted, or a
-            number. Fitted only if there are two stages or more.
+            number. Default: what `wf.candidates` was given, or (0.5, 2).
         kind: "kernel", or "rdm" to use dissimilarities only; default what was observed.
         none: prior probability that none of the candidates is right. They share the rest equally.
         level: of intervals.
@@ -77,14 +78,18 @@ def identify(
     require_number("none", none, "a probability below 1, 0 or more", at_least=0, at_most=1 - 1e-9)
     require_number("level", level, "a number between 0 and 1", above=0, at_most=1 - 1e-9)
     require_integer("seed", seed, 0)
-    scales = check_scale(time_scale)
+    made = candidates.time_scale if isinstance(candidates, Candidates) else TIME_SCALE
+    scales = check_scale(made if time_scale is None else time_scale)
     if observed.stages < 2 and scales[0] < scales[1]:
         raise InputError(
             f"stages is {observed.stages}, too few to fit the time scale; allowed: 2 or more, or time_scale=1"
         )
     prepared = _prepare(observed, candidates, vary, width, networks, scales, seed, progress, dt, options)
+    if isinstance(candidates, xr.Dataset) and time_scale is None:
+        reached = min(one.times[-1] for one in prepared.values()) / observed.steps[-1]
+        scales = (scales[0], min(scales[1], max(reached, 1.0)))
     design = Design(observed.steps, observed.layers, kind, observed.stimuli)
-    _check(observed, design, prepared)
+    _check(observed, design, prepared, scales)
     return _answer(observed, design, prepared, scales, gain, none, level, seed)
 
 
@@ -114,8 +119,15 @@ def _prepare(
                       progress=progress, **options)  # fmt: skip
 
 
-def _check(observed: Observation, design: Design, prepared: Candidates) -> None:
+def _check(observed: Observation, design: Design, prepared: Candidates, scales: tuple[float, float]) -> None:
+    check_memory(5 * 8 * design.size**2, "identify", "take fewer stimuli or stages")
     for name, one in prepared.items():
+        needed, there = scales[1] * design.steps[-1], one.times[-1]
+        if needed > there * (1 + 1e-9):
+            raise InputError(
+                f"time_scale goes up to {scales[1]:g}, which needs {needed:g} steps of {name}, and there are "
+                f"{there:g}; allowed: up to {there / design.steps[-1]:.3g}"
+            )
         good = one.stimuli == observed.stimuli
         require(good, "observed", f"of {observed.stimuli} stimuli", f"the {one.stimuli} training points of {name}")
         places = [layer_index(label, one.depth) for label in design.layers]

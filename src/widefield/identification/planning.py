@@ -20,8 +20,8 @@ from ..problem.problem import Problem
 from ..progress import Progress
 from .covariance import noise_covariance, scatter, shrink
 from .model import FLOOR, SCALES
-from .predictions import Candidates, Design, Prediction
-from .preparing import TIME_SCALE, candidates, check_scale, check_stages
+from .predictions import TIME_SCALE, Candidates, Design, Prediction
+from .preparing import candidates, check_scale, check_stages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,7 +89,7 @@ def power(
     kind: str = "kernel",
     confidence: float = 0.95,
     probability: float = 0.9,
-    time_scale: float | tuple[float, float] = TIME_SCALE,
+    time_scale: float | tuple[float, float] | None = None,
     seed: int = 0,
     progress: bool | Progress | None = None,
     **options: Any,
@@ -123,7 +123,8 @@ def power(
     require_number("probability", probability, "a probability between 0.5 and 1", above=0.5, at_most=1 - 1e-9)
     _check_counts("neurons", neurons)
     _check_counts("trials", trials)
-    scales = check_scale(time_scale)
+    made = a.time_scale if isinstance(a, Candidates) else TIME_SCALE
+    scales = check_scale(made if time_scale is None else time_scale)
     if isinstance(a, Candidates):
         require(b is None and len(a) == 2, "candidates", f"{len(a)}", allowed)
         require(steps is None and width is None and not options, "options", list(options), "none: candidates are made")
@@ -135,7 +136,7 @@ def power(
         assert isinstance(b, Problem)
         names = ("A", "B") if a.rule == b.rule else (repr(a.rule), repr(b.rule))
         pair = candidates(dict(zip(names, (a, b), strict=True)), check_stages(steps), width=width,
-                          time_scale=time_scale, seed=seed, progress=progress, **options)  # fmt: skip
+                          time_scale=scales if scales[0] < scales[1] else scales[0], seed=seed, progress=progress, **options)  # fmt: skip
     if pair.steps is None:
         raise InputError("candidates is a sweep's dataset; allowed: what wf.candidates makes")
     if pair.width is not None:

@@ -11,6 +11,7 @@ from ..measurement.kernels import dissimilarity_map, pairs_of
 from ..measurement.observation import layer_index
 
 Label = float | str
+TIME_SCALE = (0.5, 2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +98,14 @@ class Candidates(Mapping[str, Prediction]):
     Attributes:
         steps: the stages, in training steps.
         width: N, or None for infinite width.
-        networks: how many networks of each candidate the fluctuations come from.
+        time_scale: slowest and fastest learning that the predictions are made for.
     """
 
     def __init__(
-        self, predictions: Mapping[str, Prediction], steps: np.ndarray | None, width: int | None, networks: int = 0
-    ):
-        self._predictions, self.steps, self.width, self.networks = dict(predictions), steps, width, networks
+        self, predictions: Mapping[str, Prediction], steps: np.ndarray | None, width: int | None,
+        time_scale: tuple[float, float] = TIME_SCALE,
+    ):  # fmt: skip
+        self._predictions, self.steps, self.width, self.time_scale = dict(predictions), steps, width, time_scale
 
     def __getitem__(self, name: str) -> Prediction:
         return self._predictions[name]
@@ -116,16 +118,18 @@ class Candidates(Mapping[str, Prediction]):
 
     def only(self, names: list[str]) -> Candidates:
         """Some of the candidates."""
-        return Candidates({name: self[name] for name in names}, self.steps, self.width, self.networks)
+        return Candidates({name: self[name] for name in names}, self.steps, self.width, self.time_scale)
 
     @property
     def numeric(self) -> tuple[str, ...]:
-        """Swept fields whose values are numbers, two or more of them, other than whole numbers such as a depth."""
+        """Swept fields that are continuous parameters: two or more numbers, other than counts such as a depth."""
         fields = next(iter(self._predictions.values())).labels
         out = []
         for name in fields:
             values = [one.labels[name] for one in self._predictions.values() if name in one.labels]
-            if any(isinstance(value, float) for value in values) and len(set(values)) > 1:
+            numbers = all(isinstance(value, (int, float)) for value in values)
+            counted = name.partition(".")[0] in ("network", "training") and all(isinstance(v, int) for v in values)
+            if numbers and not counted and len(set(values)) > 1:
                 out.append(name)
         return tuple(out)
 

@@ -20,9 +20,8 @@ from ..progress import Progress
 from ..simulation import simulate
 from ..solvers.methods import solve
 from ..sweeps.grid import make_grid
-from .predictions import Candidates, Prediction
+from .predictions import TIME_SCALE, Candidates, Prediction
 
-TIME_SCALE = (0.5, 2.0)
 RECORDS = 40  # recorded times, at least, between which kernels are interpolated
 WIDEST = 500  # networks that stand for wider ones: C and b are scaled
 PARTICLES = 500  # per replicate
@@ -66,7 +65,7 @@ def candidates(
     """
     named = name_problems(problems, vary)
     stages = check_stages(steps)
-    _, fastest = check_scale(time_scale)
+    scales = check_scale(time_scale)
     if width is not None:
         require_integer("width", width, 2)
     require_integer("networks", networks, 4)
@@ -74,10 +73,10 @@ def candidates(
     for name, (problem, _) in named.items():
         check_candidate(name, problem)
     made = {
-        name: _predict(problem, labels, stages, fastest, width, networks, seed, progress, options)
+        name: _predict(problem, labels, stages, scales[1], width, networks, seed, progress, options)
         for name, (problem, labels) in named.items()
     }
-    return Candidates(made, stages, width, networks if width is not None else 0)
+    return Candidates(made, stages, width, scales)
 
 
 def name_problems(problems: Any, vary: Mapping[str, Any] | None) -> dict[str, tuple[Problem, dict[str, Any]]]:
