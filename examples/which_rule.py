@@ -78,8 +78,7 @@ def confusion(candidates: wf.Candidates, rules: dict[str, wf.rules.Rule], sizes:
     for number, (name, rule) in enumerate(rules.items()):
         answers = []
         for test in range(sizes.tests):
-            found = wf.identify(record(make_problem(rule), sizes, 1000 + 100 * number + test), candidates,
-                                time_scale=TIME_SCALE)  # fmt: skip
+            found = wf.identify(record(make_problem(rule), sizes, 1000 + 100 * number + test), candidates)
             answers.append(found.posterior.values)
             print(f"  trained by {name:<10} answer {found.best:<14} probability {float(found.posterior.max()):.3f}")
         rows.append(np.mean(answers, 0))
@@ -156,9 +155,7 @@ def main(
     plans = {}
     for other in names[1:]:
         pair = candidates.only([names[0], other])
-        plans[f"{names[0]} or {other}"] = wf.power(
-            pair, neurons=neurons, noise=sizes.noise, trials=[sizes.trials], time_scale=TIME_SCALE
-        )
+        plans[f"{names[0]} or {other}"] = wf.power(pair, neurons=neurons, noise=sizes.noise, trials=[sizes.trials])
     for plan in plans.values():
         print(plan.summary())
     save_picture(picture(names, matrix, found, plans), folder / "which_rule.png")

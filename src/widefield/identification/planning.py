@@ -135,8 +135,11 @@ def power(
             raise InputError("steps is missing; allowed: training steps in increasing order")
         assert isinstance(b, Problem)
         names = ("A", "B") if a.rule == b.rule else (repr(a.rule), repr(b.rule))
-        pair = candidates(dict(zip(names, (a, b), strict=True)), check_stages(steps), width=width,
-                          time_scale=scales if scales[0] < scales[1] else scales[0], seed=seed, progress=progress, **options)  # fmt: skip
+        scale = scales if scales[0] < scales[1] else scales[0]
+        named = dict(zip(names, (a, b), strict=True))
+        pair = candidates(
+            named, check_stages(steps), width=width, time_scale=scale, seed=seed, progress=progress, **options
+        )
     if pair.steps is None:
         raise InputError("candidates is a sweep's dataset; allowed: what wf.candidates makes")
     if pair.width is not None:
