@@ -88,33 +88,36 @@ def test_onset_is_found_where_the_shift_is_not_one_over_n():
 
 @pytest.fixture(scope="module")
 def initial() -> wf.FiniteWidth:
-    """ReLU networks of depth 3 and one point, hardly trained."""
-    data = wf.Dataset(np.ones((1, 2)), [1.0])
-    problem = wf.Problem(data, wf.MLP(3, "relu"), "gd", 1.0, wf.Training(1, 1e-3))
-    return wf.finite_width(problem, (200, 400), 60, record=["phi"], progress=False)
+    """Linear networks of depth 2 on one point, whose infinite width is known in closed form."""
+    problem = wf.Problem(wf.Dataset(np.ones((1, 2)), [1.0]), wf.MLP(2, "linear"), "gd", 1.0, wf.Training(4, 0.1))
+    return wf.finite_width(problem, (100, 200), 60, record=["phi"], every=2, progress=False)
 
 
-def test_relu_at_initialisation_has_variance_5_per_layer(initial):
+@pytest.mark.slow
+def test_relu_at_initialisation_has_variance_5_per_layer():
+    problem = wf.Problem(wf.Dataset(np.ones((1, 2)), [1.0]), wf.MLP(3, "relu"), "gd", 1.0, wf.Training(1, 1e-3))
+    initial = wf.finite_width(problem, (200, 400), 60, record=["phi"], progress=False)
     found, error = (initial.dataset[f"phi_variance{end}"].values[0, :, 0, 0] for end in ("", "_se"))
     # (1+5/N)^ℓ − 1 exactly, at most 4 % above 5ℓ/N here; 4.5 standard errors of three numbers: 1 in 50 000.
     assert np.all(np.abs(found - 5 * np.arange(1, 4)) < 4.5 * error + 0.04 * found)
-    np.testing.assert_allclose(initial.covariance("phi").diagonal(), initial.dataset["phi_variance"].values.ravel())
 
 
 def test_predictions_at_a_width_and_their_words(initial):
     at = initial.at(300)
+    np.testing.assert_allclose(initial.covariance("phi").diagonal(), initial.dataset["phi_variance"].values.ravel())
     assert set(at.data_vars) >= {"loss", "loss_se", "loss_sd", "loss_lower", "loss_upper", "phi", "f"}
     np.testing.assert_allclose(at["phi_sd"].values ** 2 * 300, initial.dataset["phi_variance"].values)
     assert np.all(at["loss_lower"].values <= at["loss"].values)
     assert "1/N" in initial.summary()
     assert initial.onset is not None
-    assert list(initial.onset["width"].values) == [200, 400]
+    assert list(initial.onset["width"].values) == [100, 200]
+    loss = initial.plot().axes[0]
+    np.testing.assert_allclose(loss.lines[0].get_ydata(), initial.at(100)["loss"].values)
+    np.testing.assert_allclose(loss.lines[1].get_ydata(), initial.dataset["loss"].values)
 
 
-def test_deep_linear_networks_are_anchored_in_closed_form():
-    data = wf.Dataset(np.ones((1, 2)), [1.0])
-    problem = wf.Problem(data, wf.MLP(2, "linear"), "gd", 1.0, wf.Training(4, 0.1))
-    found = wf.finite_width(problem, (100, 200), 60, record=["phi"], every=2, progress=False)
+def test_deep_linear_networks_are_anchored_in_closed_form(initial):
+    found = initial
     assert found.theory.method == "linear"
     assert np.all(found.dataset["phi_se"].values == 0)
     variance, error = (found.dataset[f"phi_variance{end}"].values[0, :, 0, 0] for end in ("", "_se"))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -67,7 +64,7 @@ def test_data_of_another_law_are_none_of_these(three):
 
 
 def test_equal_candidates_are_indistinguishable(three):
-    twin = prediction(STRONG, seed=9, error=1e-3)
+    twin = prediction(STRONG, seed=9)
     both = Candidates({"strong": three["strong"], "twin": twin, "other": three["other"]}, STEPS, None)
     found = wf.identify(record(STRONG, 150, 8), both)
     assert found.indistinguishable == (("strong", "twin"),)
@@ -111,6 +108,8 @@ def test_parameters_between_the_points_of_a_sweep():
     # 90 % intervals of 20 recordings: 13 or fewer have a chance of 2 in 1000; the recordings are fixed.
     assert covered >= 14
     assert "90 % interval" in found.summary()
+    (line,) = found.plot().axes[5].lines
+    assert line.get_xdata()[int(np.argmax(line.get_ydata()))] == found.surface.best[0]
 
 
 def test_means_of_a_sweep_are_candidates():
@@ -177,7 +176,7 @@ def test_power_says_what_an_experiment_will_find(three):
     assert np.all(np.diff(distance, axis=1) > 0)
     assert np.all(np.diff(plan.distances) > -1e-9)
     assert sorted(plan.stimuli) == list(range(STIMULI))
-    assert plan.stages[-1] == 0.0  # nothing has been learnt there
+    assert sorted(plan.stages) == list(STEPS)
     needed = plan.needed.values
     assert needed[1] < needed[0]
     right = 0
@@ -190,6 +189,19 @@ def test_power_says_what_an_experiment_will_find(three):
     # Theory knows the covariance that an experiment must estimate; 4 standard deviations of 60 experiments.
     assert abs(right / 60 - expected) < 4 * np.sqrt(expected * (1 - expected) / 60) + 0.03
     assert "neurons per layer" in plan.summary()
+
+
+def test_pictures_draw_the_numbers(three):
+    found = wf.identify(record(STRONG, 60, 3), three)
+    figure = found.plot()
+    bars = sorted(bar.get_width() for bar in figure.axes[0].patches)
+    np.testing.assert_allclose(bars, np.sort(found.posterior.values))
+    stages = [bar.get_height() for bar in figure.axes[5].patches]
+    np.testing.assert_allclose(stages, found.deciding["by_stage"].values)
+    plan = wf.power(three.only(["weak", "strong"]), neurons=(8, 30), noise=1.0, trials=(2, 5))
+    left, right = plan.plot().axes
+    np.testing.assert_allclose(left.lines[0].get_ydata(), plan.table["probability"].values[:, 0])
+    np.testing.assert_allclose(right.lines[0].get_ydata(), plan.distances)
 
 
 @pytest.mark.parametrize(
@@ -257,20 +269,38 @@ dt = 0.2
 """
 
 
-def test_the_command_identifies_a_network(tmp_path):
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from widefield.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: CliRunner().invoke(app, ["identify", *arguments])
+
+
+def test_the_command_says_what_is_wrong(run, tmp_path):
+    (tmp_path / "plain.toml").write_text(PROBLEM, encoding="utf-8")
+    record(WEAK, 20, 0).save(tmp_path / "seen.nc")
+    assert "no such file" in str(run("missing.nc", "plain.toml").output)
+    assert "no candidates" in str(run("seen.nc", "plain.toml").output)
+
+
+@pytest.mark.slow
+def test_the_command_identifies_a_network(run, tmp_path):
     """From files to an answer and a picture: candidates by name, and the network as a result of one seed."""
-    text = (
-        PROBLEM
-        + '[candidates.low]\nrule = {name = "fa", rho = 0.2}\n[candidates.high]\nrule = {name = "fa", rho = 0.9}\n'
-    )
-    (tmp_path / "candidates.toml").write_text(text, encoding="utf-8")
+    named = [
+        "[candidates.low]",
+        'rule = {name = "fa", rho = 0.2}',
+        "[candidates.high]",
+        'rule = {name = "fa", rho = 0.9}',
+    ]
+    (tmp_path / "candidates.toml").write_text("\n".join([PROBLEM, *named]), encoding="utf-8")
     problem = wf.Problem.from_toml(PROBLEM)
     wf.simulate(problem, 60, 1, every=3, record=["phi"], progress=False).save(tmp_path / "network.nc")
-    done = subprocess.run(
-        [sys.executable, "-m", "widefield.cli.main", "identify", "network.nc", "candidates.toml", "--width", "60",
-         "--networks", "4", "--samples", "256", "--time-scale", "1", "-o", "which.png"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "goodness of fit" in done.stdout
+    done = run("network.nc", "candidates.toml", "--width", "60", "--networks", "4", "--samples", "256",
+               "--time-scale", "1", "-o", "which.png")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "goodness of fit" in done.output
     assert (tmp_path / "which.png").stat().st_size > 10_000

@@ -157,9 +157,14 @@ def test_kernels_of_a_network_become_an_observation(problem, fake_result, tmp_pa
 def test_dissimilarities_are_those_of_rsatoolbox(problem):
     """On a dense network's activity, to rounding; and back."""
     rsatoolbox = pytest.importorskip("rsatoolbox")
-    width = 30
-    nets = wf.simulate(problem, width, 2, engine="dense", record=["phi", "h_particles"], neurons=width, progress=False)
-    h = nets["h_particles"].values.reshape(4, 2, 4, 2, width)  # time, layer, sample, seed, neuron
+    width, data = 30, problem.data
+    h = np.zeros((4, 2, 4, 2, width))  # time, layer, sample, seed, neuron
+    for seed, time in np.ndindex(2, 4):
+        first, second = RNG.standard_normal((width, 3)), RNG.standard_normal((width, width))
+        h[time, 0, :, seed] = data.x @ first.T / np.sqrt(3)
+        h[time, 1, :, seed] = np.tanh(h[time, 0, :, seed]) @ second.T / np.sqrt(width)
+    phi = np.einsum("tlpsn,tlqsn->stlpq", np.tanh(h), np.tanh(h)) / width
+    nets = wf.Result.from_arrays(problem, {"phi": phi})
     rdms = wf.rsa.to_rdms(nets)
     assert rdms.n_rdm == 2 * 4 * 2
     vectors = rdms.get_vectors()

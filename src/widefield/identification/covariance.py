@@ -36,11 +36,11 @@ def noise_covariance(kernel: np.ndarray, noise: np.ndarray, trials: int, kind: s
     return found
 
 
-def shrink(factors: np.ndarray, target: np.ndarray) -> tuple[float, float]:
-    """How much of a sample covariance FᵀF, F (networks, k), to replace by a multiple of `target`.
+def shrink(factors: np.ndarray, target: np.ndarray, scale: float | None = None) -> tuple[float, float]:
+    """How much of a sample covariance FᵀF, F (runs, k), to replace by `scale` times `target`.
 
-    As in Schäfer and Strimmer (2005). Returns λ and α: (1−λ)·FᵀF + λ·α·target, with
-    λ = Σ Var(c_ij)/Σ (c_ij − α t_ij)² in units in which target is 1.
+    As in Schäfer and Strimmer (2005). Returns λ and α of (1−λ)·FᵀF + λ·α·target, with
+    λ = Σ Var(c_ij)/Σ (c_ij − α t_ij)² in units in which target is 1. Without `scale`, α makes the traces equal.
     """
     count = len(factors)
     size = np.trace(target)
@@ -48,13 +48,13 @@ def shrink(factors: np.ndarray, target: np.ndarray) -> tuple[float, float]:
         return 0.0, 0.0
     ridge = 1e-9 * size / len(target) * np.eye(len(target))
     white = np.linalg.solve(np.linalg.cholesky(target + ridge), factors.T).T * np.sqrt(count)
-    products = np.einsum("ni,nj->nij", white, white)
-    mean = products.mean(0)
-    alpha = float(np.trace(mean) / len(mean))
-    noise = float(np.sum(products.var(0, ddof=1)) / count)
+    mean = white.T @ white / count
+    alpha = float(np.trace(mean) / len(mean)) if scale is None else scale
+    # Σ_ij Var(c_ij): the squares of products are products of squares.
+    squares = np.sum(np.sum(white**2, axis=1) ** 2) / count
+    noise = float((squares - np.sum(mean**2)) / (count - 1))
     apart = float(np.sum((mean - alpha * np.eye(len(mean))) ** 2))
-    share = 1.0 if apart <= noise else noise / apart
-    return share, alpha
+    return (1.0 if apart <= noise else max(noise, 0.0) / apart), alpha
 
 
 def scatter(single: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Does the best candidate fit at all? All features together, against what it says about deviations.
 
 T is the squared length of the residual in units of the reference covariance, without what gain, time scale and swept
-parameters could take up. Its reference is drawn: recorded neurons are resampled (or theory's neurons where only kernels
-are known), networks and theory's own error are added. An F distribution with the mean and variance of the draws, and
+parameters could take up. Its reference is drawn: recorded neurons are resampled, mixed with theory's neurons as in the
+likelihood (these alone where only kernels are known), networks and theory's own error are added. An F distribution with the mean and variance of the draws, and
 with the uncertainty of their mean, gives the probability.
 """
 
@@ -44,7 +44,7 @@ def goodness(
     found, reference = float(lengths[0]), lengths[1:]
     mean, variance = float(reference.mean()), float(reference.var(ddof=1))
     above = 2 * mean**2 / variance
-    below = 2 / max(_relative_variance(model), 1e-6)
+    below = 2 / max(_relative_variance(model, spread.known), 1e-6)
     return Goodness(found, mean, max(float(fdtrc(above, below, found / mean)), 1e-300))
 
 
@@ -63,20 +63,20 @@ def _draws(model: Model, number: int, spread: Spread, rng: np.random.Generator) 
     for layer in range(len(model.design.layers)):
         place = model.design.block(layer)
         if model.single is not None:
-            one = model.single[layer]
+            one, known = model.single[layer], spread.known[layer]
             count = one.shape[1]
             chosen = rng.multinomial(count, np.full(count, 1 / count), size=DRAWS) / count - 1 / count
+            drawn = np.sqrt((1 - known) * count / (count - 1)) * chosen @ one.T
+            if particles is not None and known > 0:
+                drawn += np.sqrt(known) * (_sample(particles[layer], count, rng) + _noise(model, place, rng))
             # The recorded neurons are among the network's N.
-            factor = count / (count - 1) * (1 + min(more - 1, 0) * count / width)
-            out[:, place] += np.sqrt(max(factor, 0.1)) * chosen @ one.T
+            out[:, place] += np.sqrt(max(1 + min(more - 1, 0) * count / width, 0.1)) * drawn
             extra = max(more - 1, 0) / width
         else:
             extra = more / width
             if particles is not None and model.counts is not None:
-                one, count = particles[layer], model.counts[layer]
-                picked = rng.multinomial(count, np.full(one.shape[1], 1 / one.shape[1]), size=DRAWS) / count
-                centred = one - one.mean(1, keepdims=True)
-                out[:, place] += np.sqrt(max(1 - count / width, 0)) * picked @ centred.T
+                count = model.counts[layer]
+                out[:, place] += np.sqrt(max(1 - count / width, 0)) * _sample(particles[layer], count, rng)
         if particles is not None and extra > 0:
             centred = particles[layer] - particles[layer].mean(1, keepdims=True)
             normal = rng.standard_normal((DRAWS, centred.shape[1])) / np.sqrt(centred.shape[1])
@@ -88,7 +88,20 @@ def _draws(model: Model, number: int, spread: Spread, rng: np.random.Generator) 
     return out + rng.standard_normal((DRAWS, len(errors))) @ errors
 
 
-def _relative_variance(model: Model) -> float:
+def _sample(particles: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Deviations of means over `count` of theory's neurons, (draw, feature)."""
+    total = particles.shape[1]
+    picked = rng.multinomial(count, np.full(total, 1 / total), size=DRAWS) / count
+    return picked @ (particles - particles.mean(1, keepdims=True)).T
+
+
+def _noise(model: Model, place: slice, rng: np.random.Generator) -> np.ndarray:
+    """Trial noise of one layer, (draw, feature)."""
+    values, vectors = np.linalg.eigh(model.noise[place, place])
+    return rng.standard_normal((DRAWS, len(values))) @ (vectors * np.sqrt(np.maximum(values, 0))).T
+
+
+def _relative_variance(model: Model, known: tuple[float, ...]) -> float:
     """Of the reference's mean: it is that of a mean over neurons, whose contributions differ."""
     if model.single is None:
         return 0.0
@@ -98,5 +111,5 @@ def _relative_variance(model: Model) -> float:
         root = model.root[place, place]
         own = np.sum(np.linalg.solve(root, one - one.mean(1, keepdims=True)) ** 2, axis=0)
         total += own.mean()
-        variance += own.var(ddof=1) / len(own)
+        variance += (1 - known[layer]) ** 2 * own.var(ddof=1) / len(own)
     return variance / total**2

@@ -34,13 +34,15 @@ NEURONS_PER_DIRECTION = 5
 class Spread:
     """Covariance of the projected observation under one candidate, and its degrees of freedom.
 
-    `share` and `ratio` say how C was estimated: C = (1 − share)·(networks) + share·ratio·V.
+    `share` and `ratio` say how C was estimated: C = (1 − share)·(networks) + share·ratio·V. `known` is, per layer, the
+    share of theory in the covariance of recorded neurons; the rest is their own scatter.
     """
 
     covariance: np.ndarray
     freedom: float
     share: float = 0.0
     ratio: float = 0.0
+    known: tuple[float, ...] = ()
 
 
 class Model:
@@ -65,6 +67,7 @@ class Model:
             None if one.deviations is None else self.gain * design.at(one.times, one.deviations) for one in predictions
         ]
         self.particles = [self._particles(one) for one in predictions]
+        self.noise = self._noise()
         self.root = np.linalg.cholesky(self._reference())
         self.projection = self._directions()  # (k, feature)
 
@@ -90,31 +93,49 @@ class Model:
         """Covariance of the projected observation if candidate `number` made it."""
         project = self.projection
         neurons = self._project_particles(number)
-        sampled, freedom = np.zeros((len(project),) * 2), np.inf
         of_width = 0.0 if self.width is None else 1 / self.width
-        if self.single is not None:
-            for layer, one in enumerate(self.single):
-                sampled += scatter(project[:, self.design.block(layer)] @ one) / one.shape[1]
-            freedom = min(one.shape[1] for one in self.single) - 1
-            # The recorded neurons are among the N, whose own average is in C.
-            taken = of_width
-        else:
-            taken = 0.0
-            for layer, one in enumerate(neurons):
-                sampled += self._share(layer) * one
+        sampled, uncertain, known = self._sampling(neurons)
         total = sampled + (project @ self.errors[number].T) @ (project @ self.errors[number].T).T
         deviations = self.deviations[number]
-        if deviations is None:
-            return Spread(total, freedom)
-        factors = deviations @ project.T
-        population = sum(neurons)
-        share, ratio = shrink(factors, population)
-        of_networks = (1 - share) * factors.T @ factors + share * ratio * population
-        total = total + of_width * of_networks - taken * population
-        parts = np.trace(sampled), of_width * np.trace(of_networks)
-        weight = (parts[0] ** 2 / freedom if np.isfinite(freedom) else 0.0) + parts[1] ** 2 / (len(factors) - 1)
-        freedom = (parts[0] + parts[1]) ** 2 / weight if weight > 0 else np.inf
-        return Spread(_above(total, sampled / 2 if self.single is not None else total * 0), freedom, share, ratio)
+        if deviations is not None:
+            factors = deviations @ project.T
+            population = sum(neurons)
+            share, ratio = shrink(factors, population)
+            of_networks = of_width * ((1 - share) * factors.T @ factors + share * ratio * population)
+            # Recorded neurons are among the N, whose own average is in C.
+            total = total + of_networks - (of_width * population if self.single is not None else 0.0)
+            uncertain += ((1 - share) * np.trace(of_networks)) ** 2 / (len(factors) - 1)
+            total = _above(total, sampled / 2)
+        else:
+            share, ratio = 0.0, 0.0
+        freedom = np.trace(total) ** 2 / uncertain if uncertain > 0 else np.inf
+        return Spread(total, float(freedom), share, ratio, known)
+
+    def _sampling(self, neurons: list[np.ndarray]) -> tuple[np.ndarray, float, tuple[float, ...]]:
+        """Covariance from the choice of neurons and their noise, the variance of its trace, and theory's shares.
+
+        Recorded neurons have their own scatter, which is right for any noise, but poor for few neurons. It is shrunk
+        towards that of theory's neurons with noise, as far as the two agree.
+        """
+        total, uncertain, known = np.zeros((self.directions,) * 2), 0.0, []
+        for layer in range(len(self.design.layers)):
+            if self.single is None:
+                total += self._share(layer) * neurons[layer]
+                continue
+            place = self.design.block(layer)
+            project = self.projection[:, place]
+            seen = project @ self.single[layer]
+            count = seen.shape[1]
+            factors = (seen - seen.mean(1, keepdims=True)).T / np.sqrt(count - 1)
+            own, share = factors.T @ factors / count, 0.0
+            if neurons:
+                expected = neurons[layer] / count + project @ self.noise[place, place] @ project.T
+                share, _ = shrink(factors, count * expected, 1.0)
+                own = (1 - share) * own + share * expected
+            total += own
+            uncertain += ((1 - share) * np.trace(own)) ** 2 / (count - 1)
+            known.append(share)
+        return total, uncertain, tuple(known)
 
     def _share(self, layer: int) -> float:
         """1/M − 1/N of a layer; 0 where all neurons were seen."""
@@ -160,7 +181,7 @@ class Model:
                     for layer, one in enumerate(found):
                         place = self.design.block(layer)
                         total[place, place] += scatter(one) / (count * self.width)
-        return total + self._noise()
+        return total + self.noise
 
     def _noise(self) -> np.ndarray:
         seen, design = self.observed, self.design

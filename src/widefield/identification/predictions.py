@@ -76,7 +76,7 @@ class Design:
         found = np.moveaxis(found[..., places, :], -2, -3)  # (…, layer, stage, pair)
         if self.kind == "rdm":
             found = found @ dissimilarity_map(self.stimuli).T
-        return found.reshape(*found.shape[:-3], -1)
+        return found.reshape(*found.shape[:-3], self.size)
 
     def of_neurons(self, activity: np.ndarray, layer: int) -> np.ndarray:
         """Features of single neurons of one layer, (stage·pair, neuron), from φ (stage, stimulus, neuron)."""
