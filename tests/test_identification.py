@@ -290,12 +290,8 @@ def test_the_command_says_what_is_wrong(run, tmp_path):
 @pytest.mark.slow
 def test_the_command_identifies_a_network(run, tmp_path):
     """From files to an answer and a picture: candidates by name, and the network as a result of one seed."""
-    named = [
-        "[candidates.low]",
-        'rule = {name = "fa", rho = 0.2}',
-        "[candidates.high]",
-        'rule = {name = "fa", rho = 0.9}',
-    ]
+    low, high = ('rule = {name = "fa", rho = 0.2}', 'rule = {name = "fa", rho = 0.9}')
+    named = ["[candidates.low]", low, "[candidates.high]", high]
     (tmp_path / "candidates.toml").write_text("\n".join([PROBLEM, *named]), encoding="utf-8")
     problem = wf.Problem.from_toml(PROBLEM)
     wf.simulate(problem, 60, 1, every=3, record=["phi"], progress=False).save(tmp_path / "network.nc")

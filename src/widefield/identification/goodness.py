@@ -2,8 +2,8 @@
 
 T is the squared length of the residual in units of the reference covariance, without what gain, time scale and swept
 parameters could take up. Its reference is drawn: recorded neurons are resampled, mixed with theory's neurons as in the
-likelihood (these alone where only kernels are known), networks and theory's own error are added. An F distribution with the mean and variance of the draws, and
-with the uncertainty of their mean, gives the probability.
+likelihood (these alone where only kernels are known), networks and theory's own error are added. An F distribution with
+the mean and variance of the draws, and with the uncertainty of their mean, gives the probability.
 """
 
 from __future__ import annotations
