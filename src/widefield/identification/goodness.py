@@ -1,9 +1,12 @@
-"""Does the best candidate fit at all? All features together, against what it says about deviations.
+"""Does the best candidate fit at all? Two tests, in all features and in the directions in which candidates differ.
 
 T is the squared length of the residual in units of the reference covariance, without what gain, time scale and swept
 parameters could take up. Its reference is drawn: recorded neurons are resampled, mixed with theory's neurons as in the
 likelihood (these alone where only kernels are known), networks and theory's own error are added. An F distribution with
 the mean and variance of the draws, and with the uncertainty of their mean, gives the probability.
+
+Another rule moves kernels in much the same directions as the candidates do, and few of these hide in all features. So
+the likelihood's own χ² is tested as well (Hotelling's T²), and the smaller probability counts twice (Bonferroni).
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import fdtrc
+from scipy.special import chdtrc, fdtrc
 
 from .model import Model, Spread
 
@@ -22,10 +25,15 @@ SHARPNESS = 0.05
 
 @dataclass(frozen=True)
 class Goodness:
-    """T, its mean under the best candidate, and the probability of one as large."""
+    """T in all features and its mean under the best candidate; χ² along `directions` that are free after the fit.
+
+    `chance` is the probability that either is as large.
+    """
 
     statistic: float
     expected: float
+    chi_squared: float
+    directions: int
     chance: float
 
 
@@ -45,7 +53,22 @@ def goodness(
     mean, variance = float(reference.mean()), float(reference.var(ddof=1))
     above = 2 * mean**2 / variance
     below = 2 / max(_relative_variance(model, spread.known), 1e-6)
-    return Goodness(found, mean, max(float(fdtrc(above, below, found / mean)), 1e-300))
+    of_all = float(fdtrc(above, below, found / mean))
+    residual = model.projection @ (model.value - predicted)
+    chi_squared = float(residual @ np.linalg.solve(spread.covariance, residual))
+    free = model.directions - len(tangents)
+    chance = max(min(1.0, 2 * min(of_all, hotelling(chi_squared, free, spread.freedom))), 1e-300)
+    return Goodness(found, mean, chi_squared, free, chance)
+
+
+def hotelling(chi_squared: float, directions: int, freedom: float) -> float:
+    """Probability of a larger χ² with a covariance of so many degrees of freedom; 1 where nothing is free."""
+    if directions < 1:
+        return 1.0
+    if freedom > 1e5:
+        return float(chdtrc(directions, chi_squared))
+    below = max(freedom - directions + 1, 1.0)
+    return float(fdtrc(directions, below, chi_squared * below / (freedom * directions)))
 
 
 def odds_of_none(chance: float) -> float:

@@ -36,6 +36,7 @@ def summarise(found: Identification) -> str:
         )
     good = found.goodness
     lines.append(
-        f"  goodness of fit: {good.statistic:.4g} where {good.expected:.4g} is expected (chance {good.chance:.2g})"
+        f"  goodness of fit: {good.statistic:.4g} where {good.expected:.4g} is expected, χ² {good.chi_squared:.3g} in "
+        f"{good.directions} directions (chance {good.chance:.2g})"
     )
     return "\n".join(lines)
