@@ -175,6 +175,19 @@ def test_wrong_options_are_refused(problem, options, words):
         assert word in str(caught.value), str(caught.value)
 
 
+@pytest.mark.slow
+def test_narrow_relu_networks_are_said_not_to_be_in_the_regime_of_one_over_n():
+    """Converged ReLU networks of width 50 and 100 scatter more than 1/√N; tanh networks do not."""
+    late = {}
+    for activation in ("relu", "tanh"):
+        problem = wf.Problem(wf.datasets.sphere(6, 10, seed=1), wf.MLP(1, activation), "gd", 2.0, wf.Training(20, 0.1))
+        found = wf.finite_width(problem, (50, 100, 200, 400), 60, record=["phi"], progress=False)
+        late[activation] = found.late()
+        assert ("has not set in" in found.summary()) == bool(late[activation])
+    assert {"f", "loss"} <= set(late["relu"])
+    assert late["tanh"] == []
+
+
 RULES = {name: EXAMPLES[name] for name in ("gd", "fa", "dfa", "hebb", "gln")}
 
 

@@ -71,19 +71,26 @@ def _variances(runs: Mapping[int, np.ndarray], weight: np.ndarray) -> tuple[np.n
         own = width * np.mean((values - values.mean(0)) ** 2 * weight, axis=1) * count / (count - 1)
         found[i], errors[i] = own.mean(), own.std(ddof=1) / np.sqrt(count)
     freedom = sum(len(values) - 1 for values in runs.values())
-    return _relative(found, np.diag(errors**2), freedom)
+    # By logarithms: a variance that is far too large is known as much worse, and would not count.
+    logs, log_errors, chance = _compared(np.log(found), np.diag((errors / found) ** 2), freedom)
+    return np.exp(logs), np.exp(logs) * log_errors, chance
 
 
 def _relative(found: np.ndarray, covariance: np.ndarray, freedom: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Values over their weighted mean, their errors, and the chance of such differences (F test)."""
-    errors = np.sqrt(np.diag(covariance))
-    if not np.all(errors > 0):
-        return found, errors, float("nan")
-    inverse = np.linalg.inv(covariance)
-    mean = inverse.sum(0) @ found / inverse.sum()
-    gap = found - mean
-    apart = float(gap @ inverse @ gap)
-    among = len(found) - 1
-    chance = float(fdtrc(among, freedom, apart / among)) if among else float("nan")
+    """Values over their weighted mean, their errors, and the chance of such differences."""
+    gap, errors, chance = _compared(found, covariance, freedom)
+    mean = found[0] - gap[0]
     scale = abs(mean) if mean else 1.0
     return found / scale, errors / scale, chance
+
+
+def _compared(found: np.ndarray, covariance: np.ndarray, freedom: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Differences from the weighted mean, errors of the values, and the chance of such differences (F test)."""
+    errors = np.sqrt(np.diag(covariance))
+    if not np.all(errors > 0):
+        return found - found.mean(), errors, float("nan")
+    inverse = np.linalg.inv(covariance)
+    gap = found - inverse.sum(0) @ found / inverse.sum()
+    among = len(found) - 1
+    apart = float(gap @ inverse @ gap)
+    return gap, errors, float(fdtrc(among, freedom, apart / among)) if among else float("nan")
