@@ -21,7 +21,10 @@ BLOCK = re.compile(r"^([ ]*)```python[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTIL
 # Each of these takes more than a few seconds, most of it to compile.
 SLOW = {
     "README.md",
-    *(f"docs/{name}.md" for name in ("your_own_rule", "fixed_point", "fluctuations", "lazy", "recurrent", "sweeps")),
+    *(
+        f"docs/{name}.md"
+        for name in ("your_own_rule", "fixed_point", "fluctuations", "lazy", "recurrent", "sweeps", "which_rule")
+    ),
     *(f"docs/tutorials/{page.name}" for page in (DOCS / "tutorials").glob("*.md")),
 }
 

@@ -91,3 +91,30 @@ def test_generalisation_says_what_diverged(monkeypatch, capsys, tmp_path):
     rows = module.study(data, {"GD": wf.rules.GD()}, (1.0,), wf.Training(steps=2, dt=0.1), 64, 10, 2)
     assert rows == []
     assert "diverged at step 3" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_which_rule(monkeypatch, capsys, tmp_path):
+    module = load("which_rule", monkeypatch)
+    rules = {name: module.RULES[name] for name in ("GD", "Hebb")}
+    matrix, found, plans = module.main(tmp_path, module.SMALL, rules)
+    assert matrix.shape == (2, 3)
+    assert np.all(np.diag(matrix) > 0.5)
+    assert len(found) == module.SMALL.hidden
+    assert list(plans) == ["GD or Hebb"]
+    assert (tmp_path / "which_rule.png").stat().st_size > 10_000
+    assert "mean posterior of the right rule" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_not_our_network(monkeypatch, capsys):
+    found = load("not_our_network", monkeypatch).main(width=400, samples=512, networks=6)
+    assert found.best == "feedback alignment"
+    assert "goodness of fit" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_files_of_another_tool(monkeypatch, tmp_path):
+    found = load("files_of_another_tool", monkeypatch).main(folder=tmp_path, samples=512, networks=6)
+    assert [one.best for one in found] == ["Hebb", "Hebb"]
+    assert [one.kind for one in found] == ["kernel", "rdm"]

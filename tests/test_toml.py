@@ -328,3 +328,29 @@ def test_missing_file_and_not_text(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not text"):
         wf.Problem.from_toml(tmp_path / "binary.toml")
+
+
+def test_variants_of_a_problem(tmp_path):
+    from widefield.problem.toml import read_variants
+
+    base = wf.Problem(wf.datasets.sphere(3, 3), wf.MLP(2, "tanh"), "gd", 1.0, wf.Training(5, 0.1)).to_toml()
+    named = (
+        base
+        + '\n[candidates.a]\nrule = {name = "fa", rho = 0.5}\n[candidates.b]\nrichness = 2.0\nnetwork = {depth = 3}\n'
+    )
+    problems, vary = read_variants(named)
+    assert vary is None
+    assert isinstance(problems, dict)
+    assert problems["a"].rule == wf.rules.FA(0.5)
+    assert (problems["b"].richness, problems["b"].network.depth, problems["b"].rule) == (2.0, 3, wf.rules.GD())
+    problem, vary = read_variants(base + "\n[vary]\nrichness = [0.5, 1.0]\n")
+    assert isinstance(problem, wf.Problem)
+    assert vary == {"richness": [0.5, 1.0]}
+    for text, words in (
+        (base, "no candidates"),
+        (base + "\n[candidates.a]\ndata = {}\n", r"data is not a key of \[candidates\.a\]"),
+        (base + "\n[candidates]\na = 3\n", r"candidates\.a is 3"),
+        (base + "\n[candidates]\n", "tables"),
+    ):
+        with pytest.raises(InputError, match=words):
+            read_variants(text)

@@ -13,6 +13,7 @@ EXTRAS = {
     "digits": {"sklearn": "scikit-learn"},
     "zarr": {"zarr": "zarr"},
     "dask": {"dask": "dask", "distributed": "distributed"},
+    "rsa": {"rsatoolbox": "rsatoolbox"},
     "explore": {"panel": "panel", "bokeh": "bokeh"},
 }
 

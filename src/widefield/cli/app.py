@@ -15,6 +15,7 @@ from ..progress import LOGGER
 from .compare import compare
 from .demo import demo
 from .explore import explore
+from .identify import identify
 from .lazy import lazy_app
 from .reproduce import reproduce
 from .simulate import simulate
@@ -97,6 +98,6 @@ def widefield(
         context.call_on_close(lambda: LOGGER.removeHandler(lines))
 
 
-for command in (demo, explore, solve, simulate, sweep, compare, reproduce):
+for command in (demo, explore, solve, simulate, sweep, compare, identify, reproduce):
     app.command()(command)
 app.add_typer(lazy_app, name="lazy")

@@ -42,12 +42,10 @@ def print_comparison(title: str, found: Comparison) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from ..results.comparison import HEADINGS
-
     caption = "s.e.: in combined standard errors; chance: probability of so large a deviation by chance, at most"
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
-    table.add_column(HEADINGS[0], no_wrap=True)
-    for heading in HEADINGS[1:]:
+    table.add_column(found.headings[0], no_wrap=True)
+    for heading in found.headings[1:]:
         table.add_column(heading, justify="right")
     for row in found.rows():
         table.add_row(*row)

@@ -42,17 +42,59 @@ def read_problem(source: str | Path) -> Problem:
 
     Paths of `.npz` files are relative to the file's folder, and modules beside the file are found.
     """
+    content, folder = _parse(source)
+    _check_tables(content, TABLES)
+    with modules_beside(folder):
+        return make_problem(content, _read_data(content["data"], folder or Path()))
+
+
+def read_variants(source: str | Path) -> tuple[dict[str, Problem] | Problem, dict[str, Any] | None]:
+    """A problem file with variants of the problem, and what is varied.
+
+    Tables `[candidates.NAME]` hold what differs: richness, a rule, or keys of network and training; the answer is the
+    problems by name. Or `[vary]` has lists of values by field, as `wf.sweep` takes them; the answer is the problem and
+    these.
+    """
+    content, folder = _parse(source)
+    _check_tables(content, (*TABLES, "candidates", "vary"))
+    variants, vary = content.pop("candidates", None), content.pop("vary", None)
+    if (variants is None) == (vary is None):
+        raise InputError("the file has no candidates, or two kinds; allowed: [candidates.NAME] tables, or one [vary]")
+    with modules_beside(folder):
+        data = _read_data(content["data"], folder or Path())
+        problem = make_problem(content, data)
+        if variants is None:
+            require(isinstance(vary, dict), "vary", vary, "a table, [vary]")
+            return problem, vary
+        require(isinstance(variants, dict) and len(variants) > 0, "candidates", variants, "tables [candidates.NAME]")
+        return {name: make_problem(_changed(content, name, change), data) for name, change in variants.items()}, None
+
+
+def _changed(content: Mapping[str, Any], name: str, change: Any) -> dict[str, Any]:
+    """The tables of a variant: a rule as a whole, single keys of network and training."""
+    allowed = ("richness", "network", "rule", "training")
+    require(isinstance(change, dict), f"candidates.{name}", change, f"a table with {', '.join(allowed)}")
+    _check_keys(f"[candidates.{name}]", change, allowed, ())
+    for table in allowed[1:]:
+        given = change.get(table, {})
+        require(isinstance(given, dict), f"candidates.{name}.{table}", given, "a table")
+    merged = {table: content[table] | change.get(table, {}) for table in ("network", "training")}
+    return {**content, **change, **merged}
+
+
+def _parse(source: str | Path) -> tuple[dict[str, Any], Path | None]:
     text, folder = _open(source)
     try:
-        content = tomllib.loads(text)
+        return tomllib.loads(text), folder
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, and tables in tables
         where = "the TOML text" if folder is None else str(source)
         raise InputError(f"{where} is not valid TOML: {one_line(error)}") from error
-    _check_keys("the problem", content, TABLES, TABLES)
+
+
+def _check_tables(content: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+    _check_keys("the problem", content, allowed, TABLES)
     for name in TABLES[1:]:
         require(isinstance(content[name], dict), name, content[name], f"a table, [{name}]")
-    with modules_beside(folder):
-        return make_problem(content, _read_data(content["data"], folder or Path()))
 
 
 def make_problem(content: Mapping[str, Any], data: Dataset) -> Problem:
