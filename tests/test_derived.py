@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import widefield as wf
-from widefield.results.derived import alignment, complete, cosine
+from widefield.results.derived import alignment, complete, mean_cosine
 from widefield.solvers.mean_field.solve import extrapolated, relative_error
 
 X, Y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -2.0])
@@ -42,6 +42,10 @@ def test_alignment_of_several_outputs_is_a_cosine_of_matrices():
         dot = sum(kernel[m, n] * target[m, n] for m in range(3) for n in range(3))
         sizes = math.sqrt(sum(k * k for k in kernel.flat)) * math.sqrt(sum(t * t for t in target.flat))
         assert found[place] == pytest.approx(dot / sizes)
+
+
+def cosine(*kernels: np.ndarray) -> np.ndarray:
+    return mean_cosine(*(np.einsum("...mmcc->...mc", kernel) for kernel in kernels))
 
 
 def test_cosine_by_hand():

@@ -267,22 +267,6 @@ def test_shared_weights_are_felt_where_the_activation_is_not_odd():
 # Infinite width
 
 
-@pytest.mark.parametrize(
-    ("rule", "readout"),
-    [(wf.rules.GD(), "every"), *[pytest.param(r, "last", marks=SLOW) for r in (wf.rules.FA(0.5), wf.rules.DFA())]],
-    ids=repr,
-)
-def test_linear_recurrent_networks_are_solved_exactly(rule, readout):
-    """All averages of a linear network are of second order, which matched Gaussians have exactly, whatever S."""
-    problem = make_problem(rule, readout, 0.6, gain=1.2, activation="linear", steps=4, dt=0.1)
-    few, many = (
-        wf.solve(problem, samples=samples, seeds=2, record=("phi", "entk"), progress=False) for samples in (256, 384)
-    )
-    for name in ("f", "phi", "entk"):
-        np.testing.assert_allclose(few[name], many[name], atol=1e-8, err_msg=name)
-        assert np.abs(few[name + "_se"].values).max() < 1e-9
-
-
 DISTINCT = [rule for rule in RULES if rule not in (wf.rules.ReadoutOnly(), wf.rules.RFLO(), wf.rules.EProp(False))]
 AGREE = [
     (wf.rules.GD(), "every", 0.5, 1.5),
@@ -379,8 +363,8 @@ WRONG = {
     "half a hole": (lambda: ask(y=np.stack([TARGETS, HOLES], -1)), ["y is", "in all outputs of a frame"]),
     "nothing but holes": (lambda: ask(y=TARGETS * np.nan), ["y is 'nan everywhere'", "a target"]),
     "infinite targets": (lambda: ask(y=TARGETS * np.inf), ["y is inf", "finite"]),
-    "lazy": (lambda: wf.solve(ask(), method="lazy"), ["network is", "lazy"]),
-    "linear": (lambda: wf.solve(ask(activation="linear"), method="linear"), ["network is", "linear"]),
+    "linear": (lambda: wf.solve(ask(), method="linear"), ["activation is", "'linear'"]),
+    "two-time of linear": (lambda: wf.solve(ask(activation="linear"), "linear", two_time=1), ["two_time is", "False"]),
     "fixed point": (lambda: wf.solve(ask(), method="fixed_point"), ["network is", "fixed_point"]),
     "two-time": (lambda: wf.solve(ask(), two_time=1), ["two_time is 1", "recurrent"]),
 }  # fmt: skip

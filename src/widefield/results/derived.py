@@ -109,11 +109,6 @@ def alignment(kernel: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.divide(along, size, out=np.zeros_like(along), where=size > 0)
 
 
-def cosine(g: np.ndarray, mixed: np.ndarray, g_tilde: np.ndarray) -> np.ndarray:
-    """Mean over points and outputs of cos(g_μ, g̃_μ), from kernels (…, P, P, C, C)."""
-    return mean_cosine(*(np.einsum("...mmcc->...mc", kernel) for kernel in (g, mixed, g_tilde)))
-
-
 def mean_cosine(g: np.ndarray, mixed: np.ndarray, g_tilde: np.ndarray) -> np.ndarray:
     """Mean over points and outputs of ⟨g g̃⟩/√(⟨gg⟩⟨g̃g̃⟩), (…, P, C) each; 0 where there is no gradient."""
     size = np.sqrt(g * g_tilde)

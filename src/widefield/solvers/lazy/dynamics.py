@@ -21,27 +21,41 @@ from ...problem.training import Training
 
 
 class Drive(NamedTuple):
-    """df/dt of all points as a function of f: one kernel (all points, training points) per teaching signal."""
+    """df/dt of all outputs as a function of f: one kernel (all outputs, those of training points) per teaching signal.
+
+    An output is a point, or a frame of a point where several are read; a frame without a target has no error.
+    """
 
     problem: Problem
     kernels: tuple[tuple[int | None, Array], ...]  # (hidden layer that teaches, or None for Δ itself; kernel)
 
-    def __call__(self, f: Array, batch: Array | float = 1.0) -> Array:
+    def __call__(self, f: Array, batch: Array | None = None) -> Array:
         """`batch` says how often each training point teaches, (P, 1)."""
         problem, rules = self.problem, self.problem.layer_rules
-        y = jnp.asarray(problem.data.y_columns)
+        targets, taught = taught_targets(problem)
+        y = jnp.asarray(targets)
+        teaches = jnp.asarray(taught[:, None], y.dtype)
+        if batch is not None:
+            teaches = teaches * jnp.repeat(batch, problem.wiring.reads, axis=0)
         delta = problem.training.loss.delta(f[: len(y)], y)
         change = jnp.zeros_like(f)
         for layer, kernel in self.kernels:
-            change += kernel @ (batch * (delta if layer is None else rules[layer - 1].teach(delta, y)))
+            change += kernel @ (teaches * (delta if layer is None else rules[layer - 1].teach(delta, y)))
         return change
+
+
+def taught_targets(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Targets (P·reads, C), any allowed one where there is none, and where there is one, (P·reads,)."""
+    y = problem.targets.reshape(-1, problem.outputs)
+    taught = ~np.isnan(y[:, 0])
+    return np.where(taught[:, None], y, y[taught][0]), taught
 
 
 def follow_flow(drive: Drive, points: int, times: np.ndarray, ridge: float) -> np.ndarray:
     """f at each (finite) time under gradient flow, (times, points, C), by an adaptive Runge–Kutta method."""
     import diffrax  # here, because it takes a second to import and few runs need it
 
-    shape = (points, drive.problem.data.outputs)
+    shape = (points, drive.problem.outputs)
     wanted, back = np.unique(times, return_inverse=True)
     if wanted[-1] == 0:
         return np.zeros((len(times), *shape))
@@ -77,7 +91,7 @@ def check_length(problem: Problem, steps: int) -> None:
 def follow_steps(drive: Drive, points: int, training: Training, ridge: float, steps: int) -> np.ndarray:
     """f before every step and after the last, (steps+1, points, C): what the engine reaches as γ₀ → 0."""
     dt, tau = training.dt, training.momentum
-    start = jnp.zeros((points, drive.problem.data.outputs))
+    start = jnp.zeros((points, drive.problem.outputs))
     batched = training.batch_size > 0
     batches = (
         jnp.asarray(replace(training, steps=steps).batches(drive.problem.data.points)) if batched and steps else None
@@ -85,7 +99,7 @@ def follow_steps(drive: Drive, points: int, training: Training, ridge: float, st
 
     def change(f: Array, before: Array, index: Array) -> tuple[Array, Array]:
         """The step's change of f, and what the next step has to know of this one."""
-        force = drive(f, 1.0 if batches is None else batches[index][:, None]) - ridge * f
+        force = drive(f, None if batches is None else batches[index][:, None]) - ridge * f
         if tau > 0:
             velocity = before + (dt / tau) * (force - before)
             return dt * velocity, velocity

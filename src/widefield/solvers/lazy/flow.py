@@ -12,20 +12,20 @@ from ...errors import DivergenceError
 
 
 def flow_outputs(
-    train: np.ndarray, test: np.ndarray | None, y: np.ndarray, times: np.ndarray, ridge: float
+    train: np.ndarray, rows: np.ndarray | None, y: np.ndarray, times: np.ndarray, ridge: float
 ) -> np.ndarray:
-    """f at each time for training and then test points, (times, points, C); O(P³).
+    """f at each time, (times, rows, C); O(P³).
 
     Args:
         train: K on the training points (P, P); need not be symmetric.
-        test: K of test rows and training columns, or None.
+        rows: K of the rows whose f is wanted with the training points; None: `train`.
         times: from 0 to ∞.
     """
-    every = train if test is None else np.concatenate([train, test])
+    rows = train if rows is None else rows
     symmetric = np.allclose(train, train.T, rtol=0, atol=1e-12 * np.max(np.abs(train)))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found below
         weights = _symmetric(train, y, times, ridge) if symmetric else _general(train, y, times, ridge)
-        f = np.einsum("ij,tjc->tic", every, weights, optimize=True)
+        f = np.einsum("ij,tjc->tic", rows, weights, optimize=True)
     if not np.all(np.isfinite(f)):
         raise DivergenceError(
             "the outputs produced NaN or infinity: the kernel has negative directions; use shorter times"

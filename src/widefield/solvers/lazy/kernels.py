@@ -19,7 +19,8 @@ from ...progress import Progress, make_progress
 from ...rules.lookup import as_rule
 from ...rules.rule import Rule
 from .definition import UnknownSignalError
-from .prepare import prepare
+from .frames import frame_kernels
+from .prepare import check_arguments, prepare
 from .store import KernelStore, open_store
 from .tiles import check_budget, choose_tile, in_memory, run_tiles
 
@@ -37,6 +38,8 @@ class LazyKernels:
         entk: K = Σ_{ℓ=0..L} G̃^{ℓ+1} ∘ Φ^ℓ, (n, m).
         phi, phi_dot, g, g_tilde: Φ^ℓ, Φ̇^ℓ, G^ℓ, G̃^ℓ for ℓ = 1..L, (L, n, m). In a CNN the positions
             follow: one set of axes (equal positions) with a readout weight per position, two with average pooling.
+            In an RNN the frames of the neurons follow, (1, n, m, T, T), and with readout "every", in g, g_tilde and
+            entk, those of the outputs, (…, T, T).
     """
 
     entk: Any = None
@@ -63,7 +66,7 @@ def kernels(
     """Static kernels at initialisation, which govern training as γ₀ → 0 (§3.1, Table 2, App. D).
 
     Args:
-        x: (n, D), or (n, positions…, channels) for a CNN.
+        x: (n, D), (n, positions…, channels) for a CNN, or (n, T, D) for an RNN.
         network: an `MLP`, a `CNN` or an `RNN`.
         rule: a rule, or its name, e.g. "fa".
         x2: columns, if they are other points than the rows.
@@ -75,7 +78,8 @@ def kernels(
         progress: as in `wf.solve`, but silent by default.
 
     Returns:
-        A `LazyKernels`. Cost O(n·m·depth); with a CNN times the positions, and times positions² with pooling.
+        A `LazyKernels`. Cost O(n·m·depth); with a CNN times the positions, and times positions² with pooling; with an
+        RNN times T³, and times T⁴ with readout "every".
     """
     if store is not None:
         require_extra("zarr", "store=")
@@ -88,6 +92,12 @@ def kernels(
     good = listed and all(isinstance(name, str) and name in OUTPUTS for name in outputs)
     require(good, "outputs", outputs, f"some of {', '.join(OUTPUTS)}")
     with enable_x64(True), make_progress(progress) as bar:
+        left, right = check_arguments(x, network, rule, x2, accuracy)
+        if not network.wiring(left.shape).feed_forward:
+            for name, value in (("store", store), ("memory_budget", memory_budget)):
+                require(value is None, name, value, "None for a recurrent network")
+            columns = None if x2 is None else right
+            return LazyKernels(**frame_kernels(left, network, rule, columns, frozenset(outputs), accuracy))
         prepared = prepare(x, network, rule, x2, frozenset(outputs), error, target, accuracy)
         check_budget(prepared, memory_budget, stored=store is not None)
         tile = choose_tile(prepared, memory_budget, stored=store is not None)
@@ -106,6 +116,8 @@ def problem_kernels(
     `parts` are the eNTK's terms, layer by layer. A rule whose G̃ reads the error has no static kernel and is refused.
     """
     data, wanted = problem.data, frozenset(outputs)
+    if not problem.wiring.feed_forward:
+        return _frame_kernels(problem, wanted, accuracy)
     target = data.y_columns[:, 0] if data.outputs == 1 else None
     try:
         train = prepare(data.x, problem.network, problem.rule, None, wanted, None, target, accuracy)
@@ -119,4 +131,13 @@ def problem_kernels(
         pieces.append(prepare(data.x_test, problem.network, problem.rule, data.x, wanted, None, target, accuracy))
     with make_progress(progress) as bar:
         made = [in_memory(piece, choose_tile(piece, None, stored=False), bar) for piece in pieces]
+    return {name: np.concatenate([one[name] for one in made], axis=int(name != "entk")) for name in made[0]}
+
+
+def _frame_kernels(problem: Problem, wanted: frozenset[str], accuracy: float) -> dict[str, np.ndarray]:
+    data, network, rule = problem.data, problem.network, problem.rule
+    check_arguments(data.x, network, rule, None, accuracy)
+    made = [frame_kernels(data.x, network, rule, None, wanted, accuracy)]
+    if data.x_test is not None:
+        made.append(frame_kernels(data.x_test, network, rule, data.x, wanted, accuracy))
     return {name: np.concatenate([one[name] for one in made], axis=int(name != "entk")) for name in made[0]}

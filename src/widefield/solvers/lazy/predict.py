@@ -17,7 +17,7 @@ from ...results.derived import derive
 from ...results.growth import check_loss
 from ...results.result import Result, make_result
 from ...rules.rule import Rule
-from .dynamics import Drive, check_length, follow_flow, follow_steps
+from .dynamics import Drive, check_length, follow_flow, follow_steps, taught_targets
 from .flow import flow_outputs
 from .kernels import problem_kernels
 
@@ -52,27 +52,26 @@ def predict(
     wanted = _check(problem, times, ridge, discrete)
     require_number("accuracy", accuracy, "a number above 0, up to 0.1", above=0, at_most=0.1)
     by_delta = plain_teaching(problem)
-    points = len(problem.data.all_x)
+    outputs = len(problem.data.all_x) * problem.wiring.reads
     if problem.training.loss == SQUARED and by_delta and not discrete:
         [(_, kernel)] = drive_kernels(problem, accuracy, progress)
-        split = problem.data.points
-        f = flow_outputs(
-            kernel[:split], kernel[split:] if len(kernel) > split else None, problem.data.y_columns, wanted, ridge
-        )
+        y, taught = taught_targets(problem)
+        rows = kernel if taught.all() else kernel[:, taught]
+        f = flow_outputs(rows[: len(y)][taught], rows, y[taught], wanted, ridge)
         how = "closed form"
     else:
         require(discrete or not np.any(np.isinf(wanted)), "times", "∞", "finite times for this loss and rule")
         drive = make_drive(problem, accuracy, progress)
         if discrete:
             steps = np.rint(wanted / problem.training.dt).astype(int)
-            path = follow_steps(drive, points, problem.training, ridge, int(steps.max()))
+            path = follow_steps(drive, outputs, problem.training, ridge, int(steps.max()))
             check_loss(derive(problem, {"f": path[None]})["loss"], np.arange(len(path)))
             f = path[steps]
             how = "steps"
         else:
-            f = follow_flow(drive, points, wanted, ridge)
+            f = follow_flow(drive, outputs, wanted, ridge)
             how = "integrator"
-    exact = {name: value[0] for name, value in derive(problem, {"f": f[None]}).items()}
+    exact = {name: value[0] for name, value in derive(problem, {"f": per_point(problem, f)[None]}).items()}
     info = {"prediction": how, "ridge": ridge}
     return make_result(problem, "lazy", exact=exact, steps=wanted / problem.training.dt, info=info)
 
@@ -80,12 +79,25 @@ def predict(
 def drive_kernels(
     problem: Problem, accuracy: float, progress: bool | Progress | None
 ) -> list[tuple[int | None, np.ndarray]]:
-    """Kernels (all points, training points) with the hidden layer whose `teach` drives each, or None for Δ."""
+    """Kernels (all outputs, training outputs) with the hidden layer whose `teach` drives each, or None for Δ."""
     depth = problem.network.depth
     if plain_teaching(problem):
-        return [(None, problem_kernels(problem, ("entk",), accuracy, progress)["entk"])]
-    parts = problem_kernels(problem, ("parts",), accuracy, progress)["parts"]
+        return [(None, _of_outputs(problem, problem_kernels(problem, ("entk",), accuracy, progress)["entk"]))]
+    parts = [_of_outputs(problem, part) for part in problem_kernels(problem, ("parts",), accuracy, progress)["parts"]]
     return [(layer if layer <= depth else None, part) for layer, part in enumerate(parts, start=1)]
+
+
+def _of_outputs(problem: Problem, kernel: np.ndarray) -> np.ndarray:
+    """(points, P, R, R) as (points·R, P·R); a kernel of points where one output of each is read."""
+    if problem.wiring.reads == 1:
+        return kernel
+    return kernel.swapaxes(1, 2).reshape(kernel.shape[0] * kernel.shape[2], -1)
+
+
+def per_point(problem: Problem, f: np.ndarray) -> np.ndarray:
+    """f (times, points·R, C) as (times, points, R, C), without the axis of R where it is 1."""
+    reads = problem.wiring.reads
+    return f if reads == 1 else f.reshape(len(f), -1, reads, f.shape[-1])
 
 
 def make_drive(problem: Problem, accuracy: float, progress: bool | Progress | None) -> Drive:

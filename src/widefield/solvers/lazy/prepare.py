@@ -127,21 +127,29 @@ def check_static_feedback(rule: Rule, depth: int) -> None:
         require(one.feedback.static, "rule", one, "in the lazy limit: rules whose feedback moves only by learning")
 
 
-def prepare(
-    x: object, network: Network, rule: Rule, x2: object | None, outputs: frozenset[str],
-    error: object = None, target: object = None, accuracy: float = 1e-8,
-) -> Prepared:  # fmt: skip
-    """Check the arguments and do all the work that does not grow with the number of pairs."""
-    require(isinstance(network, Network), "network", type(network).__name__, "a widefield.MLP or widefield.CNN")
+def check_arguments(
+    x: object, network: Network, rule: Rule, x2: object | None, accuracy: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points of the rows and of the columns, or an error before any work."""
+    allowed = "a widefield.MLP, widefield.CNN or widefield.RNN"
+    require(isinstance(network, Network), "network", type(network).__name__, allowed)
     check_rule(rule, network.depth)
     check_static_feedback(rule, network.depth)
     require_number("accuracy", accuracy, "a number above 0, up to 0.1", above=0, at_most=0.1)
     left = check_points("x", x, network)
     right = left if x2 is None else check_points("x2", x2, network)
     require(left.shape[1:] == right.shape[1:], "x2", f"of shape {right.shape}", f"points of shape {left.shape[1:]}")
+    return left, right
+
+
+def prepare(
+    x: object, network: Network, rule: Rule, x2: object | None, outputs: frozenset[str],
+    error: object = None, target: object = None, accuracy: float = 1e-8,
+) -> Prepared:  # fmt: skip
+    """Check the arguments and do all the work that does not grow with the number of pairs."""
+    left, right = check_arguments(x, network, rule, x2, accuracy)
     wiring = network.wiring(left.shape)
     layout = wiring.layout
-    require(wiring.feed_forward, "network", network, "a feed-forward network in the lazy limit")
     columns = [_per_column(n, v, right, layout) for n, v in (("error", error), ("target", target))]
     rows = layout.rows(network.blocks(left)[0]), layout.rows(network.blocks(right)[0])
     first = describe_points(rows[0], network, rule, wiring, accuracy)

@@ -37,7 +37,7 @@ class Side(NamedTuple):
     bases: tuple[Tables, ...]
 
 
-def _correlation(covariance: Array, sigma: Array, sigma_: Array) -> Array:
+def correlation(covariance: Array, sigma: Array, sigma_: Array) -> Array:
     """ρ in [−1, 1]; 0 where a point has no variance."""
     size = sigma * sigma_
     rho = jnp.clip(jnp.where(size > 0, covariance / jnp.where(size > 0, size, 1.0), 0.0), -1.0, 1.0)
@@ -52,7 +52,7 @@ def _averages(
 ) -> tuple[Array, Array, Array]:
     """Φ^ℓ, Φ̇^ℓ and the correlation of what φ̇ acts on."""
     sigma, sigma_ = left.points.pivot[index][..., None], right.points.pivot[index][..., None, :]
-    rho = _correlation(gate if rule.gated else covariance, sigma, sigma_)
+    rho = correlation(gate if rule.gated else covariance, sigma, sigma_)
     closed = CLOSED_FORMS.get(network.activation)
     if closed is not None:
         phi, phi_dot = closed.pair(rho, sigma, sigma_)

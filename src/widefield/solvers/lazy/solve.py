@@ -12,12 +12,12 @@ from ...precision import double_precision
 from ...problem.problem import Problem
 from ...problem.training import recorded_steps
 from ...progress import Progress
-from ...results.derived import alignment, cosine, derive
+from ...results.derived import complete, derive
 from ...results.result import Result, make_result
 from ...rules.rule import Site
 from .dynamics import check_length, follow_steps
 from .kernels import problem_kernels
-from .predict import check_static, make_drive
+from .predict import check_static, make_drive, per_point
 
 RECORDED = ("entk", "phi", "g", "g_tilde", "g_tilde_tilde")
 
@@ -47,10 +47,10 @@ def solve_lazy(
     check_static(problem)
     wanted = _wanted(problem, record)
     check_length(problem, problem.training.steps)
-    training, data = problem.training, problem.data
-    f = follow_steps(make_drive(problem, accuracy, progress), len(data.all_x), training, 0.0, training.steps)
+    training, outputs = problem.training, len(problem.data.all_x) * problem.wiring.reads
+    f = follow_steps(make_drive(problem, accuracy, progress), outputs, training, 0.0, training.steps)
     steps = recorded_steps(training.steps, every)
-    exact = {name: value[0] for name, value in derive(problem, {"f": f[None, steps]}).items()}
+    exact = {name: value[0] for name, value in derive(problem, {"f": per_point(problem, f[steps])[None]}).items()}
     if wanted:
         static = _static(problem, wanted, accuracy)
         exact |= {name: np.broadcast_to(value, (len(steps), *np.shape(value))) for name, value in static.items()}
@@ -60,7 +60,7 @@ def solve_lazy(
 def _wanted(problem: Problem, record: Sequence[str] | None) -> tuple[str, ...]:
     known = _has_g_tilde_tilde(problem)
     if record is None:
-        if problem.data.outputs > 1:
+        if problem.outputs * problem.wiring.reads > 1:
             return ("phi",)
         return RECORDED if known else RECORDED[:-1]
     allowed = f"names from {', '.join(RECORDED)}"
@@ -89,26 +89,20 @@ def _has_g_tilde_tilde(problem: Problem) -> bool:
 
 def _static(problem: Problem, wanted: tuple[str, ...], accuracy: float) -> dict[str, np.ndarray]:
     """Kernels of the training points with output axes, and what follows from them."""
-    data, points = problem.data, problem.data.points
-    outputs = {"g_tilde_tilde": ("phi_dot", "g", "g_tilde")}
+    points, layered = problem.data.points, problem.wiring.feed_forward
+    outputs = {"g_tilde_tilde": ("phi_dot",)} if layered else {}
     asked = {need for name in wanted for need in outputs.get(name, (name,))}
     raw = problem_kernels(problem, tuple(sorted(asked)), accuracy, False)
-    kernels = {name: value[..., :points, :] if name == "entk" else value[:, :points] for name, value in raw.items()}
+    kernels = {name: value[:points] if name == "entk" else value[:, :points] for name, value in raw.items()}
     kernels = {name: _over_positions(problem, name, value) for name, value in kernels.items()}
-    if "g_tilde_tilde" in wanted:
+    if "g_tilde_tilde" in wanted and layered:
         kernels["g_tilde_tilde"] = _g_tilde_tilde(problem, kernels["phi_dot"])
-    identity = np.eye(data.outputs)
+    identity = np.eye(problem.outputs)
     with_outputs = {
-        name: value if name == "phi" else value[..., None, None] * identity for name, value in kernels.items()
+        name: kernels[name] if name == "phi" else kernels[name][..., None, None] * identity for name in wanted
     }
-    found = {name: with_outputs[name] for name in wanted}
-    if "entk" in kernels:
-        found["entk_alignment"] = alignment(data.outputs * kernels["entk"], data.y_columns)
-    if "phi" in kernels:
-        found["phi_alignment"] = alignment(kernels["phi"], data.y_columns)
-    if "g_tilde_tilde" in kernels:
-        found["gradient_cosine"] = cosine(*(with_outputs[name] for name in ("g", "g_tilde", "g_tilde_tilde")))
-    return found
+    found = complete(problem, {name: value[None, None] for name, value in with_outputs.items()})
+    return {name: value[0, 0] for name, value in found.items()}
 
 
 def _over_positions(problem: Problem, name: str, value: np.ndarray) -> np.ndarray:

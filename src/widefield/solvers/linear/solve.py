@@ -14,13 +14,15 @@ from ...results.result import Result, make_result
 from ..plain import require_plain
 from .coefficients import local_coefficients
 from .march import March, Trajectory
+from .recurrent import RecurrentMarch
 
 
 def solve_linear(problem: Problem, *, two_time: bool = False, progress: bool | Progress | None = None) -> Result:
-    """Solve a linear MLP of any depth at infinite width, without sampling (App. E, in discrete time).
+    """Solve a linear MLP of any depth, or RNN, at infinite width, without sampling (App. E, in discrete time).
 
     Works for every rule whose g̃ is linear in the preactivation and the signal: GD, FA, DFA, Hebb, and GLN, whose gates
-    are all 1 here. Cost O(L·(P·steps)³·C³/steps), memory O(L·(P·C·steps)²).
+    are all 1 here. Cost O(L·(P·steps)³·C³/steps), memory O(L·(P·C·steps)²). Of an RNN, every Gaussian that fields have
+    used counts: O(rank²·P·T) a step.
 
     Args:
         problem: data, network, rule, richness and training.
@@ -28,6 +30,8 @@ def solve_linear(problem: Problem, *, two_time: bool = False, progress: bool | P
         progress: as in `wf.solve`.
     """
     _check(problem, two_time)
+    if not problem.wiring.feed_forward:
+        return _solve_recurrent(problem, progress)
     with make_progress(progress) as bar:
         trajectory = March(problem).run(bar)
     times = trajectory.sizes.times
@@ -41,6 +45,16 @@ def solve_linear(problem: Problem, *, two_time: bool = False, progress: bool | P
     return make_result(
         problem, "linear", exact=exact, steps=np.arange(times), info={"steps": times - 1}, coordinates=coordinates
     )
+
+
+def _solve_recurrent(problem: Problem, progress: bool | Progress | None) -> Result:
+    with make_progress(progress) as bar:
+        arrays = RecurrentMarch(problem).run(bar)
+    if problem.wiring.reads == 1:
+        arrays["f"] = arrays["f"][:, :, 0]
+    exact = {name: value[0] for name, value in derive(problem, {n: a[None] for n, a in arrays.items()}).items()}
+    steps = np.arange(problem.training.steps + 1)
+    return make_result(problem, "linear", exact=exact, steps=steps, info={"steps": problem.training.steps})
 
 
 def closes(problem: Problem) -> bool:
@@ -57,6 +71,12 @@ def _check(problem: Problem, two_time: bool) -> None:
     _check_closure(problem)
     require_flag("two_time", two_time)
     require(not (two_time and data.outputs > 1), "two_time", two_time, "False where there is more than one output")
+    if not problem.wiring.feed_forward:
+        require(not two_time, "two_time", two_time, "False for a recurrent network")
+        frames, points = len(problem.wiring.stages), data.points
+        kept = 5 * (points * frames) ** 2 * (problem.training.steps + 1)
+        check_memory(8 * kept, "method 'linear'", "lower steps, or use method 'mean_field'")
+        return
     entries = (problem.training.steps + 1) * data.points * data.outputs
     # Kernels, and coefficients of two fields on two sources, or of three on four.
     arrays = 4 + (4 if all(rule.is_gradient for rule in problem.layer_rules) else 12)
@@ -64,13 +84,20 @@ def _check(problem: Problem, two_time: bool) -> None:
 
 
 def _check_closure(problem: Problem) -> None:
-    network, data = problem.network, problem.data
-    require_plain(problem, "method 'linear'")
-    require(network.activation == LINEAR, "activation", network.activation, "'linear' with method 'linear'")
-    start = np.zeros_like(data.y_columns)
-    error = np.asarray(problem.training.loss.delta(start, data.y_columns))  # type: ignore[arg-type]
+    network, where = problem.network, "method 'linear'"
+    if problem.wiring.populations == 1 and len(problem.wiring.stages) > 1:
+        for rule in problem.layer_rules:
+            made = rule.feedback.entrywise is None and not rule.feedback.uses & {"mirror"}
+            allowed = f"with {where}: rules whose feedback is made of W(t), W(0) and a fixed matrix"
+            require(made, "rule", rule, allowed)
+    else:
+        require_plain(problem, where)
+    require(network.activation == LINEAR, "activation", network.activation, f"'linear' with {where}")
+    targets = problem.targets.reshape(-1, problem.outputs)
+    targets = targets[~np.isnan(targets[:, 0])]
+    error = np.asarray(problem.training.loss.delta(np.zeros_like(targets), targets))  # type: ignore[arg-type]
     for rule in problem.layer_rules:
-        local_coefficients(rule, error, data.y_columns)
+        local_coefficients(rule, error, targets)
 
 
 def _recorded(trajectory: Trajectory) -> dict[str, np.ndarray]:
