@@ -128,7 +128,7 @@ class Matched(Source):
         offsets = fields.shape[1] // self.width
         start = (self.count, jnp.zeros_like(self.count))
         drawn = jax.lax.dynamic_slice(self.basis, start, (rows * offsets, self.width))
-        return drawn.reshape(rows, fields.shape[1])
+        return jnp.swapaxes(drawn.reshape(rows, offsets, self.width), 1, 2).reshape(rows, fields.shape[1])
 
     def take(self, rows: Array) -> Matched:
         return replace(self, count=self.count + rows)

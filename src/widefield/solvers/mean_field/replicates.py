@@ -26,6 +26,7 @@ class Replicates:
     seed: int
     report: Report
     trainer: Trainer | None = None
+    devices: tuple[jax.Device, ...] = ()
 
     def run(self, samples: int, numbers: range, tolerance: float, room: Room | None = None, shift: int = 0) -> Outcome:
         """Replicates of these numbers with `samples` particles; a replicate depends on its own number only."""
@@ -39,7 +40,10 @@ class Replicates:
         )  # fmt: skip
         kind = Interpretation("mean_field", samples, dtype=self.precision)
         steps = self.problem.training.steps
-        run = Run(spec, inputs, kind, self.recording, steps, keys, quasi, self.report, self._finish, self.trainer)
+        run = Run(
+            spec, inputs, kind, self.recording, steps, keys, quasi, self.report, self._finish, self.trainer,
+            self.devices,
+        )  # fmt: skip
         outcome = run.to_the_end(room)
         info = {"samples": samples} | {name: value for name, value in outcome.info.items() if name != "width"}
         return Outcome(outcome.arrays, info, outcome.room)
