@@ -1,7 +1,8 @@
 """Train networks with their neurons on one device and shared by all; run by tests/test_devices.py in a process of its
 own, since the number of devices is fixed when JAX starts.
 
-Arguments: "few" or an engine, which stands for every rule with it, and for several processes their number, the number of this one and a port of this machine.
+Arguments: "few" or an engine, which stands for every rule with it, and for several processes their number, the number
+of this one and a port of this machine.
 Prints one line per network: the largest difference of what is recorded, relative to its size, and what it is.
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 
 from .engine.checkpoint import Checkpoint, identity
-from .engine.devices import about_devices, announce, choose_devices
+from .engine.devices import Device, about_devices, announce, choose_devices
 from .engine.interpretation import Interpretation
 from .engine.prepare import LEAST_CONDITIONED, check_size, make_recording, prepare, require_dense, require_richness
 from .engine.run import Run
@@ -44,7 +44,7 @@ def simulate(
     neurons: int = 1000,
     tolerance: float | None = None,
     checkpoint: str | Path | None = None,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Sequence[Device] | None = None,
     progress: bool | Progress | None = None,
 ) -> Result:
     """Train `seeds` networks of `width` neurons per hidden layer; mean and standard error over them.

@@ -23,7 +23,7 @@ from ..atomic import check_writable, write_file
 from ..digest import code_version, digest
 from ..errors import InputError, ResultFileError, one_line, require_number
 from ..problem.problem import Problem
-from .devices import Place, is_key, wait_for_all
+from .devices import Device, Place, is_key, wait_for_all
 from .interpretation import Room
 from .run import Leg, Run
 from .state import State
@@ -65,7 +65,7 @@ class Checkpoint:
 
     def __init__(
         self, path: str | Path, identity: Mapping[str, str], interval: float = INTERVAL,
-        devices: Sequence[jax.Device] = (),
+        devices: Sequence[Device] = (),
     ):  # fmt: skip
         require_number("interval", interval, "seconds, 0 or more", at_least=0)
         self.folder, self.interval = Path(path), interval

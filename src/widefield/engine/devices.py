@@ -22,6 +22,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceShardin
 from ..errors import DivergenceError, MemoryBudgetError, TooFewSamplesError, WidefieldError, require
 from ..numerics.memory import available_bytes, bytes_of
 
+Device = Any  # `jax.Device`, which type checkers take for a variable
 AXIS = "neurons"
 # A share of fewer neurons waits longer for the sums of other devices than it computes (benchmarks/scale_out.py).
 LEAST_SHARE = 4096
@@ -33,7 +34,7 @@ _LONGEST = 4096  # bytes of an error that processes tell each other
 class Place:
     """Where a network is: on one device, or on several that share its neurons; () is JAX's default device."""
 
-    devices: tuple[jax.Device, ...] = ()
+    devices: tuple[Device, ...] = ()
 
     @property
     def split(self) -> bool:
@@ -122,11 +123,11 @@ def is_key(leaf: Any) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _mesh(devices: tuple[jax.Device, ...]) -> Mesh:
+def _mesh(devices: tuple[Device, ...]) -> Mesh:
     return Mesh(np.array(devices), (AXIS,))
 
 
-def _own_memory(device: jax.Device) -> int | None:
+def _own_memory(device: Device) -> int | None:
     """Free memory of a device that has its own, such as a GPU."""
     try:
         found = device.memory_stats() or {}
@@ -135,7 +136,7 @@ def _own_memory(device: jax.Device) -> int | None:
     return found["bytes_limit"] - found.get("bytes_in_use", 0) if "bytes_limit" in found else None
 
 
-def choose_devices(devices: Any = None) -> tuple[jax.Device, ...]:
+def choose_devices(devices: Any = None) -> tuple[Device, ...]:
     """The devices that a call names; by default all there are, those of other processes included."""
     if devices is None:
         return tuple(jax.devices())
@@ -149,24 +150,22 @@ def choose_devices(devices: Any = None) -> tuple[jax.Device, ...]:
     return found
 
 
-def about_devices(devices: Sequence[jax.Device]) -> dict[str, int]:
+def about_devices(devices: Sequence[Device]) -> dict[str, int]:
     """What a result says about them: nothing where there is one."""
     processes = len({device.process_index for device in devices})
     return {"devices": len(devices), "processes": processes} if len(devices) > 1 else {}
 
 
-def announce(devices: Sequence[jax.Device], progress: Any) -> None:
+def announce(devices: Sequence[Device], progress: Any) -> None:
     """Say at the start, once, how many processes and devices are used, unless there is one or `progress` is False."""
     about = about_devices(devices)
-    if about and progress in (None, True) and Place(tuple(devices)).writes:
+    if about and (progress is None or progress is True) and Place(tuple(devices)).writes:
         counts = [f"{count} {name if count > 1 else one}" for (name, count), one in
                   zip(reversed(about.items()), ("process", "device"), strict=True)]  # fmt: skip
         print(f"widefield: {', '.join(counts)} ({devices[0].platform})", file=sys.stderr, flush=True)
 
 
-def places(
-    devices: tuple[jax.Device, ...], networks: int, width: int, size: Callable[[Place], int]
-) -> tuple[Place, ...]:
+def places(devices: tuple[Device, ...], networks: int, width: int, size: Callable[[Place], int]) -> tuple[Place, ...]:
     """Where networks are trained at the same time; network i belongs to place i modulo their number.
 
     One device each while there are networks for all, or where a share of one would be small: this takes no
@@ -192,9 +191,9 @@ def places(
     return (Place(devices[:most]),)
 
 
-def _interleaved(devices: tuple[jax.Device, ...]) -> list[Place]:
+def _interleaved(devices: tuple[Device, ...]) -> list[Place]:
     """Single devices, taken from processes in turn."""
-    by_process: dict[int, list[jax.Device]] = {}
+    by_process: dict[int, list[Device]] = {}
     for device in devices:
         by_process.setdefault(device.process_index, []).append(device)
     turns = max(map(len, by_process.values()))
@@ -233,7 +232,7 @@ def raise_together(error: WidefieldError | None) -> None:
             raise _RAISED.get(told["type"], WidefieldError)(told["message"]) from error
 
 
-def wait_for_all(devices: Sequence[jax.Device], what: str) -> None:
+def wait_for_all(devices: Sequence[Device], what: str) -> None:
     """Until every process of the devices has come here."""
     if len({device.process_index for device in devices}) > 1:
         multihost_utils.sync_global_devices(what)

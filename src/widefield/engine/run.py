@@ -21,7 +21,7 @@ from ..observables.kernels import whole_fields
 from ..problem.training import recorded_steps
 from .capacity import enlarge, first_room, larger, ranks, shortages
 from .crew import Crew
-from .devices import ANYWHERE, Place, places
+from .devices import ANYWHERE, Device, Place, places
 from .interpretation import Interpretation, Room, initialise
 from .program import step
 from .sources import Matched
@@ -118,7 +118,7 @@ class Run:
     report: Report = lambda done, total, message: None
     finish: Callable[[State, dict[str, np.ndarray]], dict[str, np.ndarray]] = lambda state, records: records
     trainer: Trainer | None = None
-    devices: tuple[jax.Device, ...] = ()
+    devices: tuple[Device, ...] = ()
     place: Place = ANYWHERE
 
     def at(self, place: Place) -> Run:

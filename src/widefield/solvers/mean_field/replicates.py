@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from ...engine.devices import Device
 from ...engine.interpretation import Interpretation, Room, reserved_rows
 from ...engine.prepare import prepare
 from ...engine.run import Outcome, Recording, Report, Run, Trainer
@@ -26,7 +27,7 @@ class Replicates:
     seed: int
     report: Report
     trainer: Trainer | None = None
-    devices: tuple[jax.Device, ...] = ()
+    devices: tuple[Device, ...] = ()
 
     def run(self, samples: int, numbers: range, tolerance: float, room: Room | None = None, shift: int = 0) -> Outcome:
         """Replicates of these numbers with `samples` particles; a replicate depends on its own number only."""
