@@ -55,11 +55,11 @@ def make_problem(points: int, steps: int):
 # Time
 
 
-def measure_time(samples: int, points: int, steps: int, seeds: int, repeats: int) -> None:
-    """Seconds of a warm solve, the shortest of several, each way."""
+def measure_time(ways: list[int], samples: int, points: int, steps: int, seeds: int, repeats: int) -> None:
+    """Seconds of a warm solve, the shortest of several, each way, and against the first."""
     print(f"S = {samples}, P = {points}, {steps} steps, {seeds} replicates, depth 3 tanh, GD, float64", flush=True)
     first = None
-    for way in WAYS:
+    for way in (WAYS[number - 1] for number in ways):
         seconds = min(run_way(way, samples, points, steps, seeds, repeats))
         first = first or seconds
         print(f"  {way.name:40s} {seconds:6.2f} s   {seconds / first - 1:+.0%}", flush=True)
@@ -141,7 +141,7 @@ def inside_bytes(samples: int, points: int, steps: int) -> None:
         step, direction, count = communication(lowered.compile().as_text())
         rooms = last.kind.room.matrices
         formula = 8 * sum(2 * points * (1 + forward + backward) for forward, backward in rooms) + 8 * points
-        kernels = 0 if not record else 8 * points**2 * 2 * problem.network.depth
+        kernels = 0 if not record else 8 * points**2 * 3 * problem.network.depth
         print(
             f"S = {samples}, P = {points}, buffers {rooms}, rank {last.rank}, recorded: {', '.join(record) or 'f'}\n"
             f"  per step {step} bytes in {count} sums; formula {formula + kernels}\n"
@@ -187,6 +187,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = ("time", "bytes")
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
+    numbers = range(1, len(WAYS) + 1)
+    parser.add_argument("--ways", nargs="+", type=int, choices=numbers, default=list(numbers))
     parser.add_argument("--samples", type=int, default=16384)
     parser.add_argument("--points", type=int, default=10)
     parser.add_argument("--steps", type=int, default=60)
@@ -203,7 +205,7 @@ def main() -> None:
         if "bytes" in options.parts:
             measure_bytes(2048, options.points, 20)
         if "time" in options.parts:
-            measure_time(options.samples, options.points, options.steps, options.seeds, options.repeats)
+            measure_time(options.ways, options.samples, options.points, options.steps, options.seeds, options.repeats)
 
 
 if __name__ == "__main__":

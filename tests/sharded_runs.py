@@ -21,7 +21,7 @@ from widefield.rules.lookup import RULES
 
 WIDTHS = {"mean_field": 256, "conditioned": 64, "dense": 32}
 TOLERANCE = 1e-2
-FEW = [("mlp", "mean_field", "gd"), ("cnn", "dense", "fa")]
+FEW = [("mlp", "mean_field", "gd")]
 
 
 def make_problem(network: str, rule: str) -> wf.Problem:
