@@ -6,6 +6,7 @@ srun python examples/scale_out.py --slurm   # one process per SLURM task; see ex
 """
 
 import argparse
+import os
 import socket
 import subprocess
 import sys
@@ -41,6 +42,13 @@ def start(processes: int, arguments: list[str]) -> int:
     return max(abs(process.wait()) for process in [subprocess.Popen(command) for command in commands])
 
 
+def take_share_of_cores(processes: int, number: int) -> None:
+    """Processes of one machine get in each other's way unless each has cores of its own; SLURM sees to that itself."""
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, cores[number::processes] or cores)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=1)
@@ -54,9 +62,12 @@ def main() -> None:
         sys.exit(start(options.processes, sys.argv[1:]))
     if options.slurm or options.join:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")  # without GPUs; no effect with them
-        address, processes, number = options.join or (None, None, None)
-        # Under SLURM JAX finds address, number of tasks and this one's number by itself.
-        jax.distributed.initialize(address, processes and int(processes), number and int(number))
+    if options.slurm:
+        jax.distributed.initialize()  # finds the other tasks by itself
+    elif options.join:
+        address, processes, number = options.join
+        take_share_of_cores(int(processes), int(number))
+        jax.distributed.initialize(address, int(processes), int(number))
     solve(options.out, options.samples, options.checkpoint)
 
 

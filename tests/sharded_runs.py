@@ -29,6 +29,9 @@ def make_problem(network: str, rule: str) -> wf.Problem:
     if network == "mlp":
         data = wf.datasets.sphere(points=3, dimension=4, seed=1, test_points=1)
         return wf.Problem(data, wf.MLP(2), rule, 1.0, training)
+    if network == "rnn":
+        data = wf.datasets.sphere(points=2, dimension=6, seed=1)
+        return wf.Problem(wf.Dataset(data.x.reshape(2, 3, 2), data.y), wf.RNN(), rule, 1.0, training)
     data = wf.datasets.sphere(points=2, dimension=8, seed=1)
     return wf.Problem(wf.Dataset(data.x.reshape(2, 4, 2), data.y), wf.CNN(2), rule, 1.0, training)
 
@@ -58,11 +61,13 @@ def difference(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) ->
 
 
 def every(engine: str) -> list[tuple[str, str, str]]:
+    """All rules, each with the networks that it can train; recurrent ones where it is made for them."""
     found = []
     for rule in RULES:
-        entrywise = any(one.feedback.entrywise is not None for one in make_problem("mlp", rule).layer_rules)
+        networks = ("rnn",) if rule in ("eprop", "rflo", "truncated_bptt") else ("mlp", "cnn")
+        entrywise = any(one.feedback.entrywise for one in make_problem(networks[0], rule).layer_rules)
         if engine == "dense" or not entrywise:
-            found += [(network, engine, rule) for network in ("mlp", "cnn")]
+            found += [(network, engine, rule) for network in networks]
     return found
 
 
@@ -71,7 +76,8 @@ def main(which: str, count: str = "1", number: str = "0", port: str = "") -> Non
     if int(count) > 1:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
         jax.distributed.initialize(f"127.0.0.1:{port}", int(count), int(number))
-    for case in FEW if which == "few" else every(which):
+    cases = FEW if which == "few" else every(which)
+    for case in cases:
         run = make_run(*case)
         alone, together = trained(run, tuple(jax.local_devices()[:1])), trained(run, tuple(jax.devices()))
         if jax.process_index() == 0:

@@ -9,12 +9,12 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from sharded_runs import every
 
 import widefield as wf
 from widefield.engine import devices as module
 from widefield.engine.devices import Place, announce, choose_devices, places
 from widefield.errors import InputError
-from widefield.rules.lookup import RULES
 
 FOLDER = Path(__file__).parent
 DEVICES = "--xla_force_host_platform_device_count={}"
@@ -58,7 +58,7 @@ def test_two_devices():
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["mean_field", "conditioned", "dense"])
 def test_four_devices_every_rule(engine):
-    check(output(start("sharded_runs.py", 4, engine), 3000), 2 * (len(RULES) - (engine != "dense")))
+    check(output(start("sharded_runs.py", 4, engine), 3000), len(every(engine)))
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ def test_two_processes(what):
     finally:
         for process in both:
             process.kill()
-    check(said, 4 if calls else 2 * (len(RULES) - (what != "dense")))
+    check(said, 4 if calls else len(every(what)))
 
 
 # Where networks go

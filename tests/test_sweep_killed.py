@@ -141,6 +141,6 @@ def test_a_cell_that_loses_its_workers_is_named(tmp_path):
         Client(cluster) as client,
         pytest.warns(SweepWarning, match=r"1 of 3 cells failed: number=1: KilledWorker: workers were lost"),
     ):
-        found = wf.sweep(make_problem(), {"number": [0, 1, 2]}, deadly, tmp_path, client)
-    assert found["number"].values[[0, 2]].tolist() == [0, 2]
-    assert found["status"].values[[0, 2]].tolist() == ["ok", "ok"]
+        found = wf.sweep(make_problem(), {"number": [0, 2, 1]}, deadly, tmp_path, client)
+    # The deadly one comes last: Dask suspects all tasks that wait on a worker when it dies.
+    assert found["status"].values[:2].tolist() == ["ok", "ok"]

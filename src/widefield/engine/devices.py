@@ -140,11 +140,9 @@ def choose_devices(devices: Any = None) -> tuple[Device, ...]:
     """The devices that a call names; by default all there are, those of other processes included."""
     if devices is None:
         return tuple(jax.devices())
-    listed = isinstance(devices, Sequence) and not isinstance(devices, str) and len(devices) > 0
-    allowed = "a list of different JAX devices, e.g. jax.devices()[:2]"
-    require(listed and all(isinstance(one, jax.Device) for one in devices), "devices", devices, allowed)
-    found = tuple(devices)
-    require(len(set(found)) == len(found), "devices", devices, allowed)
+    found: tuple[Device, ...] = tuple(devices) if isinstance(devices, Sequence) else ()
+    different = all(isinstance(one, jax.Device) for one in found) and 0 < len(set(found)) == len(found)
+    require(different, "devices", devices, "a list of different JAX devices, e.g. jax.devices()[:2]")
     own = any(one.process_index == jax.process_index() for one in found)
     require(own, "devices", devices, "devices among which are some of this process")
     return found
