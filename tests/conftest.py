@@ -18,13 +18,10 @@ from browsing import BROWSER
 from hypothesis import settings
 
 import widefield as wf
-from widefield.numerics.compiled import QUICK
 from widefield.results.result import Result, make_result
 
 # Public functions set their own precision (tests/test_neighbour.py). This is for tests that call what is inside.
 jax.config.update("jax_enable_x64", True)
-
-QUICK["xla_backend_optimization_level"] = 0
 
 # The same examples in every run, as statistical tests have fixed keys.
 settings.register_profile("fixed", derandomize=True)

@@ -4,6 +4,7 @@ Arguments: the folder of cells, a log of cells that were begun, where to put the
 """
 
 import os
+import signal
 import sys
 import time
 
@@ -21,8 +22,18 @@ def run(problem, *, progress, number, log):
     return xr.Dataset({"number": float(number), "squares": ("time", [number**2.0, 1.0])})
 
 
+def deadly(problem, *, progress, number):
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return xr.Dataset({"number": float(number)})
+
+
+def make_problem() -> wf.Problem:
+    return wf.Problem(wf.datasets.sphere(2, 2), wf.MLP(1), "gd", 1.0, wf.Training(steps=1, dt=0.1))
+
+
 def main(folder: str, log: str, processes: str, result: str) -> None:
-    problem = wf.Problem(wf.datasets.sphere(2, 2), wf.MLP(1), "gd", 1.0, wf.Training(steps=1, dt=0.1))
+    problem = make_problem()
     vary = {"number": list(range(CELLS))}
     if processes == "none":
         found = wf.sweep(problem, vary, run, folder, log=log)

@@ -8,6 +8,7 @@ from pathlib import Path
 import jax
 
 from .engine.checkpoint import Checkpoint, identity
+from .engine.devices import Device, about_devices, announce, choose_devices
 from .engine.interpretation import Interpretation
 from .engine.prepare import LEAST_CONDITIONED, check_size, make_recording, prepare, require_dense, require_richness
 from .engine.run import Run
@@ -43,6 +44,7 @@ def simulate(
     neurons: int = 1000,
     tolerance: float | None = None,
     checkpoint: str | Path | None = None,
+    devices: Sequence[Device] | None = None,
     progress: bool | Progress | None = None,
 ) -> Result:
     """Train `seeds` networks of `width` neurons per hidden layer; mean and standard error over them.
@@ -60,6 +62,8 @@ def simulate(
         tolerance: relative size below which a new direction is dropped by "conditioned".
         checkpoint: a folder to which networks are written every five minutes and when they are done; the same call goes
             on from there, with the numbers of a run that was never stopped.
+        devices: JAX devices to use; default all, those of other processes included where `jax.distributed` joins them.
+            Networks are trained on one device each, or share all of them where they are few and large.
         progress: True for a bar, False for silence, or an object with update(done, total, message). Default: a
             bar on a terminal and in Jupyter, else lines in the log `widefield` (level INFO).
     """
@@ -72,6 +76,7 @@ def simulate(
         tolerance = CONDITIONED_TOLERANCE if problem.network.activation != LINEAR else LOWEST_TOLERANCE
     require_number("tolerance", tolerance, "a number in [1e-7, 0.1]", at_least=LOWEST_TOLERANCE, at_most=0.1)
     recording = make_recording(problem, record, every, neurons)
+    where = choose_devices(devices)
     require_dense(problem, engine)
     require_richness(problem, engine)
     check_size(problem, recording, width, seeds)
@@ -80,16 +85,17 @@ def simulate(
         lazy = problem.richness < LEAST_CONDITIONED
         engine = "dense" if lazy else cheaper_engine(spec, width, problem.training.steps)
     keys = jax.random.split(jax.random.key(seed), seeds)
+    announce(where, progress)
     with make_progress(progress) as bar:
         kind = Interpretation(engine, width)
         said = {"width": width, "seeds": seeds, "seed": seed, "engine": engine, "tolerance": tolerance,
                 "every": every, "neurons": neurons, "record": [one.name for one in recording.wanted]}  # fmt: skip
-        trainer = None if checkpoint is None else Checkpoint(checkpoint, identity(problem, said))
+        trainer = None if checkpoint is None else Checkpoint(checkpoint, identity(problem, said), devices=where)
         steps = problem.training.steps
-        run = Run(spec, inputs, kind, recording, steps, keys, report=bar.update, trainer=trainer)
+        run = Run(spec, inputs, kind, recording, steps, keys, report=bar.update, trainer=trainer, devices=where)
         outcome = run.to_the_end()
     arrays = derive(problem, outcome.arrays)
-    info = outcome.info | ({"notes": recording.note} if recording.note else {})
+    info = outcome.info | about_devices(where) | ({"notes": recording.note} if recording.note else {})
     return make_result(
         problem,
         f"simulate/{engine}",

@@ -12,7 +12,7 @@ import json
 import time
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,10 @@ from ..atomic import check_writable, require_path, write_file
 from ..digest import code_version, digest
 from ..errors import InputError, ResultFileError, one_line, require_number
 from ..problem.problem import Problem
+from .devices import Device, Place, is_key, wait_for_all
 from .interpretation import Room
 from .run import Leg, Run
+from .state import State
 
 INTERVAL = 300.0  # seconds
 _IDENTITY = "identity.json"
@@ -58,13 +60,20 @@ class Checkpoint:
         path: the folder; made if it is not there.
         identity: what decides the numbers, by name; a folder of another run is refused.
         interval: seconds between two checkpoints of a network.
+        devices: those of the run; all their processes must see the folder.
     """
 
-    def __init__(self, path: str | Path, identity: Mapping[str, str], interval: float = INTERVAL):
+    def __init__(
+        self, path: str | Path, identity: Mapping[str, str], interval: float = INTERVAL,
+        devices: Sequence[Device] = (),
+    ):  # fmt: skip
         require_path("checkpoint", path)
         require_number("interval", interval, "seconds, 0 or more", at_least=0)
         self.folder, self.interval = Path(path), interval
-        self._open(dict(identity))
+        if Place(tuple(devices)).writes:
+            self._open(dict(identity))
+        wait_for_all(devices, "checkpoint")
+        self._compare(dict(identity))
 
     def _open(self, identity: dict[str, str]) -> None:
         try:
@@ -105,7 +114,7 @@ class Checkpoint:
         """
         path = self.folder / f"{_name(run, number)}.npz"
         leg, saved = None, time.monotonic()
-        if path.is_file():
+        if run.place.agreed(path.is_file()):
             about, arrays = _read(path)
             if about["finished"]:
                 return arrays, _leg_of(run, number, about)
@@ -117,11 +126,14 @@ class Checkpoint:
         while leg.done < run.total:
             leg = run.advance(leg)
             watch(leg)
-            if leg.done < run.total and time.monotonic() - saved >= self.interval:
-                self._write(path, leg, _on_its_way(leg), finished=False)
+            if leg.done < run.total and run.place.agreed(time.monotonic() - saved >= self.interval):
+                arrays = _on_its_way(*run.place.read((leg.state, leg.records)))
+                if run.place.writes:
+                    self._write(path, leg, arrays, finished=False)
                 saved = time.monotonic()
         records = run.records_of(leg)
-        self._write(path, leg, records, finished=True)
+        if run.place.writes:
+            self._write(path, leg, records, finished=True)
         return records, dataclasses.replace(leg, state=None, records={})  # type: ignore[arg-type]
 
     def __call__(
@@ -161,9 +173,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise ResultFileError(f"checkpoint {path} is damaged ({one_line(error)}); remove it") from error
 
 
-def _on_its_way(leg: Leg) -> dict[str, np.ndarray]:
-    leaves = {f"state {place}": _plain(leaf) for place, leaf in enumerate(jax.tree.leaves(leg.state))}
-    return leaves | {f"record {name}": np.asarray(value) for name, value in leg.records.items()}
+def _on_its_way(state: State, records: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    leaves = {f"state {place}": _plain(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
+    return leaves | {f"record {name}": np.asarray(value) for name, value in records.items()}
 
 
 def _leg_of(run: Run, number: int, about: Mapping[str, Any]) -> Leg:
@@ -183,25 +195,20 @@ def _restored(run: Run, number: int, about: Mapping[str, Any], arrays: dict[str,
     del new
     filled: list[Any] = []
     for place in range(len(leaves)):
-        filled.append(_like(leaves[place], arrays.get(f"state {place}"), path))
+        filled.append(_like(run, leaves[place], arrays.get(f"state {place}"), path))
         leaves[place] = None  # so that there are never two networks in memory
-    records = {name: _like(records[name], arrays.get(f"record {name}"), path) for name in names}
+    records = {name: _like(run, records[name], arrays.get(f"record {name}"), path) for name in names}
     return dataclasses.replace(bare, state=jax.tree.unflatten(structure, filled), records=records)
 
 
 def _plain(leaf: Any) -> np.ndarray:
-    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+    return np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
 
 
-def _is_key(leaf: Any) -> bool:
-    return jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _like(leaf: Any, value: np.ndarray | None, path: Path) -> Any:
-    """`value` as an array of the kind of `leaf`, on the same devices."""
-    plain = _plain(leaf)
-    if value is None or value.shape != plain.shape or value.dtype != plain.dtype:
+def _like(run: Run, leaf: Any, value: np.ndarray | None, path: Path) -> Any:
+    """`value` as an array of the kind of `leaf`, where the run is."""
+    wanted = jax.random.key_data(leaf) if is_key(leaf) else leaf
+    if value is None or value.shape != wanted.shape or value.dtype != wanted.dtype:
         raise ResultFileError(f"checkpoint {path} does not fit this run; remove it")
-    if _is_key(leaf):
-        return jax.random.wrap_key_data(jax.numpy.asarray(value), impl=jax.random.key_impl(leaf))
-    return jax.device_put(value, leaf.sharding)
+    put = run.place.put(value, run.kind.width)
+    return jax.random.wrap_key_data(put, impl=jax.random.key_impl(leaf)) if is_key(leaf) else put

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -18,12 +16,13 @@ from jax import Array
 
 from ..errors import DivergenceError, TooFewSamplesError
 from ..numerics.compiled import compiled
-from ..numerics.memory import available_bytes, bytes_of, check_memory
+from ..numerics.memory import check_memory
 from ..observables import Fields, Moment, Observable, measured
 from ..observables.kernels import whole_fields
-from ..precision import enable_x64
 from ..problem.training import recorded_steps
 from .capacity import enlarge, first_room, larger, most_gaussians, ranks, shortages
+from .crew import Crew
+from .devices import ANYWHERE, Device, Place, places
 from .interpretation import Interpretation, Room, initialise
 from .program import step, step_of_batch
 from .sources import Matched, Pool
@@ -108,6 +107,8 @@ class Run:
         report: called with steps done, steps in all and a message.
         finish: turns a network's last state and records into what is kept of it.
         trainer: takes a network to its end in place of `train`, e.g. with checkpoints on the way.
+        devices: what networks may be spread over; () is JAX's default device.
+        place: where the networks of this run are.
     """
 
     spec: Spec
@@ -120,6 +121,14 @@ class Run:
     report: Report = lambda done, total, message: None
     finish: Callable[[State, dict[str, np.ndarray]], dict[str, np.ndarray]] = lambda state, records: records
     trainer: Trainer | None = None
+    devices: tuple[Device, ...] = ()
+    place: Place = ANYWHERE
+
+    def at(self, place: Place) -> Run:
+        """The same run at a place."""
+        if place == self.place:
+            return self
+        return replace(self, place=place, inputs=place.put(self.inputs, self.kind.width))
 
     @property
     def total(self) -> int:
@@ -129,23 +138,28 @@ class Run:
     def start(self, number: int, room: Room | None = None) -> Leg:
         """Network `number` before its first step, in buffers of `room` where one before it has shown what is needed."""
         if room is None:
-            samples = self.inputs.x.shape[1] // self.spec.wiring.layout.positions
-            room = first_room(self.kind, self.spec, samples, self.inputs.x.shape[-1])
-        kind = replace(self.kind, room=room)
-        records, size = self._sizes(kind, number)
-        check_memory(size, f"a run of width {kind.width}", SMALLER)
-        bases = [jax.device_put(pool.basis(size)) for pool, size in self._pools(number, room)]
-        state = _start(self.spec, kind, self.inputs, self.keys[number], bases)
-        empty = {name: jax.device_put(np.zeros(s.shape, s.dtype)) for name, s in records.items()}
-        return Leg(number, kind, state, empty)
+            room = self._first_room()
+        kind, place = replace(self.kind, room=room), self.place
+        records, size = self._sizes(kind, place)
+        check_memory(size, f"a run of width {kind.width}", SMALLER, place.free_bytes())
+        bases = [pool.basis(rows) for pool, rows in self._pools(number, room)]
+        key, bases = place.put((self.keys[number], bases), kind.width)
+        state = _start(self.spec, kind, place, self.inputs, key, bases)
+        zeros = {name: np.zeros(s.shape, s.dtype) for name, s in records.items()}
+        return Leg(number, kind, state, place.put(zeros, kind.width))
 
-    def _sizes(self, kind: Interpretation, number: int) -> tuple[dict[str, jax.ShapeDtypeStruct], int]:
-        """Shapes of what is recorded, and bytes of that and of a network."""
-        given = (self.inputs, self.keys[number])
+    def _first_room(self) -> Room:
+        samples = self.inputs.x.shape[1] // self.spec.wiring.layout.positions
+        return first_room(self.kind, self.spec, samples, self.inputs.x.shape[-1])
+
+    def _sizes(self, kind: Interpretation, place: Place) -> tuple[dict[str, jax.ShapeDtypeStruct], int]:
+        """Shapes of what is recorded, and bytes of that and of a network on each device."""
+        given = (self.inputs, self.keys[0])
         shapes = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), given)
         bases = [jax.ShapeDtypeStruct((1 + size, kind.width), kind.dtype) for size in kind.room.sources]
         leaves, tree = jax.tree.flatten((*shapes, bases))
-        return _room(self.spec, kind, self.recording, self.steps, tuple(leaves), tree)
+        kept, state = _shapes(self.spec, kind, self.recording, self.steps, tuple(leaves), tree)
+        return kept, place.bytes_per_device((kept, state), kind.width)
 
     def _pools(self, number: int, room: Room) -> list[tuple[Pool, int]]:
         return list(zip(self.pools[number], room.sources, strict=True)) if self.pools else []
@@ -153,8 +167,9 @@ class Run:
     def advance(self, leg: Leg) -> Leg:
         """One chunk of steps, shorter where a step found no room: buffers grow, and the next chunk takes it again."""
         until, began = min(leg.done + leg.chunk, self.total), time.perf_counter()
+        ends = self.place.put((np.asarray(until), np.asarray(self.steps)), self.kind.width)
         state, records, status = _advance(
-            self.spec, self.recording, self.inputs, leg.state, leg.records, jnp.asarray(until), jnp.asarray(self.steps)
+            self.spec, self.recording, self.place, self.inputs, leg.state, leg.records, *ends
         )
         reached, grown, used, short = jax.device_get(status)
         kind, reached = leg.kind, int(reached)
@@ -168,10 +183,11 @@ class Run:
         if any(jax.tree.leaves(short)):
             kind = replace(kind, room=larger(kind.room, used, short, kind.width))
             what = f"a run of width {kind.width} at rank {rank}"
-            check_memory(2 * bytes_of(state), what, SMALLER + ", or raise tolerance")
+            size = 2 * self.place.bytes_per_device(state, kind.width)
+            check_memory(size, what, SMALLER + ", or raise tolerance", self.place.free_bytes())
             state = self._with_gaussians(leg.number, enlarge(state, kind.room), kind.room)
         seconds, steps = max(time.perf_counter() - began, 1e-9), max(reached - leg.done, 1)
-        chunk = max(1, min(4 * leg.chunk, int(SECONDS_PER_CALL * steps / seconds)))
+        chunk = self.place.agreed(max(1, min(4 * leg.chunk, int(SECONDS_PER_CALL * steps / seconds))))
         return replace(
             leg, kind=kind, state=state, records=records, done=reached, chunk=chunk, rank=rank, directions=directions
         )
@@ -183,7 +199,8 @@ class Run:
             source = sources[layer]
             assert isinstance(source, Matched)
             if len(source.basis) < 1 + size:
-                sources[layer] = source.moved(jax.device_put(pool.basis(size, np.asarray(source.basis))))
+                have = np.asarray(self.place.read(source.basis))
+                sources[layer] = source.moved(self.place.put(pool.basis(size, have), self.kind.width))
         return replace(state, sources=sources)
 
     def legs(self, number: int, room: Room | None = None) -> Iterator[Leg]:
@@ -204,35 +221,13 @@ class Run:
     def records_of(self, leg: Leg) -> dict[str, np.ndarray]:
         """What is kept of a network that has come to its end."""
         times, untimed = len(self.recording.steps(self.steps)), {"h_final", "fields"}
-        arrays = {name: np.asarray(value) for name, value in leg.records.items()}
-        return self.finish(leg.state, {n: a if n in untimed else a[:times] for n, a in arrays.items()})
+        arrays = {name: np.asarray(value) for name, value in self.place.read(leg.records).items()}
+        state = self.place.read(leg.state) if self.recording.fields_every else leg.state
+        return self.finish(state, {n: a if n in untimed else a[:times] for n, a in arrays.items()})
 
     def to_the_end(self, room: Room | None = None) -> Outcome:
-        """Train every network. The first one finds the buffers' sizes, so that one compilation serves all others, which
-        then run side by side as far as memory allows."""
-        done, stop = Counter(self), threading.Event()
-
-        def train(number: int, room: Room | None) -> tuple[dict[str, np.ndarray], Leg]:
-            with enable_x64(True):  # a setting of the thread
-                return (self.trainer or Run.train)(self, number, room, partial(watch, number))
-
-        def watch(number: int, leg: Leg) -> None:
-            done.set(number, leg.done)
-            if stop.is_set():
-                raise KeyboardInterrupt
-
-        first = train(0, room)
-        room, others = first[1].kind.room, range(1, len(self.keys))
-        found = [first]
-        if others:
-            with ThreadPoolExecutor(self._workers(room)) as pool:
-                futures = [pool.submit(train, number, room) for number in others]
-                try:
-                    found += [future.result() for future in futures]
-                except BaseException:
-                    stop.set()
-                    pool.shutdown(cancel_futures=True)
-                    raise
+        """Train every network, on all devices."""
+        found = Crew(self).train_all(self._places(room), room)
         kept, legs = zip(*found, strict=True)
         arrays = {name: np.stack([records[name] for records in kept]) for name in kept[0]}
         info: dict[str, Any] = {"width": self.kind.width, "seeds": len(self.keys), "engine": self.kind.kind}
@@ -240,12 +235,22 @@ class Run:
             info |= {"rank": max(leg.rank for leg in legs), "tolerance": float(self.inputs.tolerance)}
         if self.kind.kind == "mean_field":
             info |= {"directions": max(leg.directions for leg in legs)}
-        return Outcome(arrays, info, legs[-1].kind.room)
+        largest = jax.tree.map(lambda *sizes: max(sizes), *(leg.kind.room for leg in legs))
+        return Outcome(arrays, info, largest)
 
-    def _workers(self, room: Room) -> int:
-        """How many networks run at once: as many as there are processors, within half of the free memory."""
-        _, size = self._sizes(replace(self.kind, room=room), 0)
-        free = available_bytes()
+    def _places(self, room: Room | None) -> tuple[Place, ...]:
+        if not self.devices:
+            return (self.place,)
+        kind = replace(self.kind, room=room or self._first_room())
+        return places(self.devices, len(self.keys), kind.width, lambda place: self._sizes(kind, place)[1])
+
+    def workers(self, room: Room) -> int:
+        """How many networks run at once: as many as there are processors, within half of the free memory; one where
+        devices share it, since their sums must come in one order."""
+        if self.place.split:
+            return 1
+        _, size = self._sizes(replace(self.kind, room=room), self.place)
+        free = self.place.free_bytes()
         fitting = len(self.keys) if free is None else int(free / 2 / max(size, 1))
         return max(1, min(os.cpu_count() or 1, fitting, len(self.keys) - 1))
 
@@ -266,29 +271,16 @@ class Run:
             )
 
 
-class Counter:
-    """Adds up the steps of networks that run side by side, for a report."""
-
-    def __init__(self, run: Run):
-        self._run, self._lock, self._done = run, threading.Lock(), {}
-
-    def set(self, number: int, done: int) -> None:
-        run = self._run
-        with self._lock:
-            self._done[number] = done
-            what = f"{run.kind.kind}, width {run.kind.width}, {len(run.keys)} runs"
-            run.report(sum(self._done.values()), len(run.keys) * run.total, what)
+@compiled(static_argnames=("spec", "kind", "place"))
+def _start(spec: Spec, kind: Interpretation, place: Place, inputs: Inputs, key: Array, bases: list[Array]) -> State:
+    return place.constrain(initialise(spec, kind, inputs, key, bases), kind.width)
 
 
-@compiled(static_argnames=("spec", "kind"))
-def _start(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, bases: list[Array]) -> State:
-    return initialise(spec, kind, inputs, key, bases)
-
-
-@compiled(static_argnames=("spec", "recording"), donate_argnums=(3, 4))
+@compiled(static_argnames=("spec", "recording", "place"), donate_argnums=(4, 5))
 def _advance(
-    spec: Spec, recording: Recording, inputs: Inputs, state: State, records: dict[str, Array], until: Array, last: Array
-) -> tuple[State, dict[str, Array], tuple[Array, Array, Room, Room]]:
+    spec: Spec, recording: Recording, place: Place, inputs: Inputs, state: State, records: dict[str, Array],
+    until: Array, last: Array,
+) -> tuple[State, dict[str, Array], tuple[Array, Array, Room, Room]]:  # fmt: skip
     """As far as `until`, or to where buffers are full or the run has exploded; with what `advance` reads."""
 
     def go_on(carry) -> Array:
@@ -324,11 +316,12 @@ def _advance(
             all_fields = whole_fields(recording.moment(spec, inputs, fields))
             kept = kept | {"fields": kept["fields"].at[slot].set(all_fields, mode="drop")}
         grown = jnp.where(_finite(fields), growth(spec, inputs, fields.f), jnp.nan)
-        return state, kept | {"h_final": _last(spec, recording, fields)}, grown
+        kept = kept | {"h_final": _last(spec, recording, fields)}
+        return (*place.constrain((state, kept), state.inputs.shape[-1]), grown)
 
     def part(state: State, kept: dict[str, Array]):
         state, fields = step_of_batch(spec, inputs, state)
-        return state, kept, jnp.where(_finite(fields), start, jnp.nan)
+        return (*place.constrain((state, kept), state.inputs.shape[-1]), jnp.where(_finite(fields), start, jnp.nan))
 
     start = jnp.zeros((), inputs.y.dtype)
     state, records, grown = jax.lax.while_loop(go_on, one, (state, records, start))
@@ -346,11 +339,11 @@ def _last(spec: Spec, recording: Recording, fields: Fields) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _room(
+def _shapes(
     spec: Spec, kind: Interpretation, recording: Recording, steps: int, leaves: tuple[jax.ShapeDtypeStruct, ...],
     tree: Any,
-) -> tuple[dict[str, jax.ShapeDtypeStruct], int]:  # fmt: skip
-    """Shapes of everything that will be recorded, and bytes of that and of a network, from shapes of `_start`'s arrays.
+) -> tuple[dict[str, jax.ShapeDtypeStruct], State]:  # fmt: skip
+    """Shapes of everything that will be recorded, and those of a network, from shapes of `_start`'s arrays.
 
     Remembered, because the program is traced for it, which takes longer than a short run.
     """
@@ -365,4 +358,4 @@ def _room(
         whole = jax.eval_shape(lambda i, f: whole_fields(recording.moment(spec, i, f)), inputs, fields)
         kept["fields"] = jax.ShapeDtypeStruct((steps // recording.fields_every + 1, *whole.shape), whole.dtype)
     kept["h_final"] = jax.eval_shape(partial(_last, spec, recording), fields)
-    return kept, bytes_of(state) + bytes_of(kept)
+    return kept, state

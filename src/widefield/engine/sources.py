@@ -96,7 +96,7 @@ class Matched(Source):
         offsets = fields.shape[1] // width
         start = (self.count, jnp.zeros_like(self.count))
         drawn = jax.lax.dynamic_slice(self.basis, start, (rows * offsets, width))
-        return drawn.reshape(rows, fields.shape[1])
+        return jnp.swapaxes(drawn.reshape(rows, offsets, width), 1, 2).reshape(rows, fields.shape[1])
 
     def take(self, rows: Array, drawn: int) -> Matched:
         short = self.short | (self.count + drawn > len(self.basis))  # beyond the end, rows in use would be drawn again

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cached_property, lru_cache, update_wrapper
 from typing import Any
@@ -29,9 +30,11 @@ class Compiled:
 
 @lru_cache(maxsize=1)
 def quick_options() -> dict[str, Any]:
-    """Arguments of `jax.jit`, none where the device or the version of JAX does not know them."""
-    options: dict[str, Any] = {"compiler_options": QUICK}
-    if jax.default_backend() != "cpu":
+    """Arguments of `jax.jit`: none where the device or the version of JAX does not know them; what the user has set in
+    XLA_FLAGS stays."""
+    said = os.environ.get("XLA_FLAGS", "")
+    options: dict[str, Any] = {"compiler_options": {name: value for name, value in QUICK.items() if name not in said}}
+    if jax.default_backend() != "cpu" or not options["compiler_options"]:
         return {}
     try:
         jax.jit(lambda: 0.0, **options)()

@@ -34,9 +34,9 @@ def bytes_of(tree: object) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in sized)
 
 
-def check_memory(needed: int, what: str, remedy: str) -> None:
-    """Refuse work that needs more than what is free; where that is not known, refuse nothing."""
-    free = available_bytes()
+def check_memory(needed: int, what: str, remedy: str, free: int | None = None) -> None:
+    """Refuse work that needs more than what is `free`, by default in this process; where that is not known, nothing."""
+    free = available_bytes() if free is None else free
     if free is not None and needed > free:
         raise MemoryBudgetError(
             f"{what} needs about {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free; {remedy}"

@@ -51,6 +51,7 @@ def solve(
     convergence: float | None = None,
     responses: str | None = None,
     checkpoint: str | Path | None = None,
+    devices: Any = None,
     progress: bool | Progress | None = None,
     **others: Any,
 ) -> Result:
@@ -84,6 +85,8 @@ def solve(
         responses: "regression" or "jacobian". fixed_point.
         checkpoint: a folder to which replicates are written every five minutes and when they are done; the same call
             goes on from there, with the numbers of a run that was never stopped. mean_field.
+        devices: list of JAX devices to use; default all, those of other processes included where `jax.distributed`
+            joins them. Replicates run on one device each, or share all where they are few and large. mean_field.
         progress: True for a bar, False for silence, or an object with update(done, total, message). Default: a
             bar on a terminal and in Jupyter, else lines in the log `widefield` (level INFO).
         others: no other options exist; an unknown name raises an error that lists those that do.

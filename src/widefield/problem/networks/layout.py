@@ -60,20 +60,23 @@ class Layout:
         return index if self.circular else np.where(inside, index, -1)
 
     def unfold(self, field: Any) -> Any:
-        """(P, positions, n) to question rows (P·positions, offsets·n); NumPy or JAX."""
+        """(P, positions, n) to question rows (P·positions, n·offsets); NumPy or JAX.
+
+        Offsets vary fastest, so that a share of the neurons is a contiguous share of a row.
+        """
         points, _, n = field.shape
         if not self.grid:
             return field.reshape(points, n)
         index = self.neighbours()
         patches = jnp.where((index >= 0)[None, :, :, None], field[:, np.maximum(index, 0)], 0.0)
-        return patches.reshape(points * self.positions, self.offsets * n)
+        return jnp.swapaxes(patches, 2, 3).reshape(points * self.positions, n * self.offsets)
 
     def fold(self, rows: Array, n: int) -> Array:
-        """Transpose of `unfold`: answer rows (K·positions, offsets·n) to (K, positions, n)."""
+        """Transpose of `unfold`: answer rows (K·positions, n·offsets) to (K, positions, n)."""
         if not self.grid:
             return rows.reshape(-1, 1, n)
         index = self.neighbours()
-        parts = rows.reshape(-1, self.positions, self.offsets, n)
+        parts = jnp.swapaxes(rows.reshape(-1, self.positions, n, self.offsets), 2, 3)
         parts = jnp.where((index >= 0)[None, :, :, None], parts, 0.0)
         folded = jnp.zeros((parts.shape[0], self.positions, n), rows.dtype)
         return folded.at[:, np.maximum(index, 0)].add(parts)

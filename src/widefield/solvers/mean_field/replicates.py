@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from ...engine.devices import Device
 from ...engine.interpretation import Interpretation, Room, reserved_rows
 from ...engine.prepare import prepare
 from ...engine.run import Outcome, Recording, Report, Run, Trainer
@@ -27,6 +28,7 @@ class Replicates:
     seed: int
     report: Report
     trainer: Trainer | None = None
+    devices: tuple[Device, ...] = ()
 
     def run(self, samples: int, numbers: range, tolerance: float, room: Room | None = None, shift: int = 0) -> Outcome:
         """Replicates of these numbers with `samples` particles; a replicate depends on its own number only."""
@@ -44,7 +46,10 @@ class Replicates:
             [Pool(rows, (2 * self.seed + shift, number, layer)) for layer, rows in enumerate(populations)]
             for number, populations in zip(numbers, quasi, strict=True)
         ]
-        run = Run(spec, inputs, kind, self.recording, steps, keys, pools, self.report, self._finish, self.trainer)
+        run = Run(
+            spec, inputs, kind, self.recording, steps, keys, pools, self.report, self._finish, self.trainer,
+            self.devices,
+        )  # fmt: skip
         outcome = run.to_the_end(room)
         info = {"samples": samples} | {name: value for name, value in outcome.info.items() if name != "width"}
         return Outcome(outcome.arrays, info, outcome.room)

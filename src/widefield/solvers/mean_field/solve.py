@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.checkpoint import Checkpoint, identity
+from ...engine.devices import about_devices, announce, choose_devices
 from ...engine.prepare import check_size, make_recording
 from ...engine.run import Recording
 from ...errors import require, require_flag, require_integer, require_number, require_one_of
@@ -47,12 +48,14 @@ def solve_mean_field(
     neurons: int = 1000,
     two_time: int | bool = 0,
     checkpoint: str | Path | None = None,
+    devices: Any = None,
     progress: bool | Progress | None = None,
 ) -> Result:
     """Infinite width, by S = `samples` particles in `seeds` independent replicates; arguments as in `wf.solve`."""
     settings = _Settings(problem, samples, seeds, tolerance, accuracy, precision)
     require_integer("seed", seed, 0)
     require_flag("extrapolate", extrapolate)
+    where = choose_devices(devices)
     recording = _recording(problem, record, every, neurons, two_time)
     check_size(problem, recording, settings.samples, settings.seeds)
     trainer = None
@@ -60,9 +63,10 @@ def solve_mean_field(
         said = {"samples": samples, "seeds": seeds, "seed": seed, "tolerance": tolerance, "accuracy": accuracy,
                 "extrapolate": extrapolate, "precision": settings.precision, "every": every, "neurons": neurons,
                 "two_time": two_time, "record": [one.name for one in recording.wanted]}  # fmt: skip
-        trainer = Checkpoint(checkpoint, identity(problem, said))
+        trainer = Checkpoint(checkpoint, identity(problem, said), devices=where)
+    announce(where, progress)
     with make_progress(progress) as bar:
-        shared = Replicates(problem, recording, settings.precision, seed, bar.update, trainer)
+        shared = Replicates(problem, recording, settings.precision, seed, bar.update, trainer, where)
         aim = Aim(shared, settings.samples, settings.tolerance, mends=tolerance is None)
         outcome = aim.accurate(settings.accuracy) if settings.aims else aim.fixed(settings.seeds)
         info = outcome.info | {"accuracy": relative_error(outcome.arrays)}
@@ -70,7 +74,7 @@ def solve_mean_field(
         if extrapolate:
             half = shared.run(aim.samples // 2, range(outcome.info["seeds"]), aim.tolerance, shift=1)
             arrays = extrapolated(arrays, derive(problem, half.arrays), recording.wanted)
-    info |= {"extrapolated": extrapolate, "precision": settings.precision}
+    info |= {"extrapolated": extrapolate, "precision": settings.precision} | about_devices(where)
     notes = [*aim.notes, *filter(None, [recording.note])]
     if notes:
         info["notes"] = "; ".join(notes)
