@@ -52,10 +52,12 @@ def read_csv(path: Path) -> wf.Observation:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
     layers, steps = (sorted({row[name] for row in rows}) for name in ("layer", "step"))
     stimuli = 1 + int(max(row["j"] for row in rows))
-    places = {pair: k for k, pair in enumerate(zip(*np.triu_indices(stimuli, 1), strict=True))}
-    values = np.full((len(layers), len(steps), len(places)), np.nan)
+    pairs = stimuli * (stimuli - 1) // 2
+    place = np.zeros((stimuli, stimuli), int)
+    place[np.triu_indices(stimuli, 1)] = np.arange(pairs)
+    values = np.full((len(layers), len(steps), pairs), np.nan)
     for row in rows:
-        pair = places[int(row["i"]), int(row["j"])]
+        pair = place[int(row["i"]), int(row["j"])]
         values[layers.index(row["layer"]), steps.index(row["step"]), pair] = row["dissimilarity"]
     return wf.Observation.from_dissimilarities(values, steps, stimuli, layers=[int(layer) for layer in layers])
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -64,7 +65,8 @@ def activity_of(moment: wf.Moment):
 def record(problem: wf.Problem, sizes: Sizes, seed: int) -> wf.Observation:
     """Train one network, and record some of its neurons in noisy trials."""
     every = int(np.gcd.reduce(STEPS[1:]))
-    trained = wf.simulate(problem, sizes.width, 1, seed=seed, every=every, record=[activity_of], progress=False)
+    options: dict[str, Any] = {"every": every, "record": [activity_of], "progress": False}
+    trained = wf.simulate(problem, sizes.width, 1, seed=seed, **options)
     whole = trained["activity_of"].values[[step // every for step in STEPS]]  # (stage, layer, stimulus, neuron)
     rng = np.random.default_rng(seed)
     chosen = [whole[:, layer][..., rng.permutation(sizes.width)[: sizes.neurons]] for layer in range(whole.shape[1])]

@@ -36,7 +36,7 @@ def prediction(target: np.ndarray, labels: dict | None = None, error: float = 1e
     times = np.arange(0, 81, 2.0)
     mean = kernels(times, target)[..., PAIRS[0], PAIRS[1]]
     errors = error * rng.standard_normal((4, *mean.shape))
-    particles = neurons_of(kernels(STEPS, target), 3000, rng)
+    particles = neurons_of(kernels(STEPS, target), 1500, rng)
     return Prediction(times, mean, errors, labels or {}, None, particles)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -58,11 +58,10 @@ def identify(
         check_picture(output)
     seen = wf.Observation.load(observed)
     problems, vary = read_variants(file)
-    options = {} if samples is None else {"samples": samples}
-    scale = {} if time_scale is None else {"time_scale": time_scale}
+    options: dict[str, Any] = {} if samples is None else {"samples": samples}
     found = wf.identify(
         seen, problems, vary=vary, width=width, gain=gain, kind="rdm" if rdm else None, none=none, networks=networks,
-        seed=seed, **scale, **options,
+        seed=seed, time_scale=time_scale, **options,
     )  # fmt: skip
     typer.echo(found.summary())
     if output is not None:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
-from scipy.special import logsumexp
 
 from ..extras import require_extra
 from ..measurement.kernels import pairs_of
 from ..measurement.observation import Observation
 from .goodness import Goodness
-from .likelihood import Fit
+from .likelihood import Fit, log_sum
 from .model import Model, Spread
 from .parameters import Interval, Surface
 from .predictions import Candidates
@@ -87,7 +86,7 @@ def decide(
     """Put together posterior, parameters, groups and what decided."""
     names = list(candidates)
     evidence = np.array([one.evidence for one in fits])
-    shares = np.exp(evidence - logsumexp(evidence))
+    shares = np.exp(evidence - log_sum(evidence))
     ratio = none * odds / (none * odds + (1 - none)) if none else 0.0
     posterior = xr.DataArray(
         np.append((1 - ratio) * shares, ratio), {"candidate": [*names, NONE]}, ("candidate",), name="posterior"

@@ -88,7 +88,7 @@ def _draws(model: Model, number: int, spread: Spread, rng: np.random.Generator) 
         if model.single is not None:
             one, known = model.single[layer], spread.known[layer]
             count = one.shape[1]
-            chosen = rng.multinomial(count, np.full(count, 1 / count), size=DRAWS) / count - 1 / count
+            chosen = _resample(count, count, rng) - 1 / count
             drawn = np.sqrt((1 - known) * count / (count - 1)) * chosen @ one.T
             if particles is not None and known > 0:
                 drawn += np.sqrt(known) * (_sample(particles[layer], count, rng) + _noise(model, place, rng))
@@ -111,10 +111,15 @@ def _draws(model: Model, number: int, spread: Spread, rng: np.random.Generator) 
     return out + rng.standard_normal((DRAWS, len(errors))) @ errors
 
 
+def _resample(total: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Weights of `total` neurons in means over `count` of them, drawn with replacement, (draw, neuron)."""
+    drawn = rng.integers(total, size=(DRAWS, count)) + total * np.arange(DRAWS)[:, None]
+    return np.bincount(drawn.ravel(), minlength=DRAWS * total).reshape(DRAWS, total) / count
+
+
 def _sample(particles: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """Deviations of means over `count` of theory's neurons, (draw, feature)."""
-    total = particles.shape[1]
-    picked = rng.multinomial(count, np.full(total, 1 / total), size=DRAWS) / count
+    picked = _resample(particles.shape[1], count, rng)
     return picked @ (particles - particles.mean(1, keepdims=True)).T
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from .model import Spread
 
@@ -28,6 +28,12 @@ class Fit:
     best_gain: float
     best_scale: float
     chi_squared: float
+
+
+def log_sum(values: np.ndarray, axis: tuple[int, ...] | None = None) -> np.ndarray:
+    """log Σ exp(values)."""
+    largest = np.max(values, axis=axis, keepdims=True)
+    return np.squeeze(largest, axis) + np.log(np.sum(np.exp(values - largest), axis=axis))
 
 
 def log_density(chi_squared: np.ndarray, spread: Spread) -> np.ndarray:
@@ -56,7 +62,7 @@ def fit(value: np.ndarray, means: np.ndarray, scales: np.ndarray, spread: Spread
         weight = np.log(error[:, None] * (offsets[1] - offsets[0])) - np.log(gains)
     chi_squared = np.maximum(own - 2 * gains * with_mean[:, None] + gains**2 * squares[:, None], 0)
     log_weight = log_density(chi_squared, spread) + weight - np.log(len(scales))
-    evidence = float(logsumexp(log_weight))
+    evidence = float(log_sum(log_weight))
     mass = np.exp(log_weight - evidence)
     by_scale = mass.sum(1)
     gain, scale = float(np.sum(mass * gains)), float(by_scale @ scales)

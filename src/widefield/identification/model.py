@@ -99,7 +99,7 @@ class Model:
         deviations = self.deviations[number]
         if deviations is not None:
             factors = deviations @ project.T
-            population = sum(neurons)
+            population = np.sum(neurons, axis=0)
             share, ratio = shrink(factors, population)
             of_networks = of_width * ((1 - share) * factors.T @ factors + share * ratio * population)
             # Recorded neurons are among the N, whose own average is in C.

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
-from scipy.special import logsumexp
 
-from .likelihood import fit
+from .likelihood import fit, log_sum
 from .model import Model, Spread
 from .predictions import Candidates
 
@@ -49,7 +48,7 @@ class Surface:
     def interval(self, field: str, level: float) -> Interval:
         axis = self.fields.index(field)
         others = tuple(k for k in range(len(self.fields)) if k != axis)
-        mass = np.exp(logsumexp(self.log_evidence, axis=others) - logsumexp(self.log_evidence))
+        mass = np.exp(log_sum(self.log_evidence, others) - log_sum(self.log_evidence))
         points = self.values[axis]
         steps = np.concatenate([[0], np.cumsum((mass[1:] + mass[:-1]) / 2)])
         steps = steps / steps[-1]

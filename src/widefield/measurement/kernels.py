@@ -42,12 +42,13 @@ def pairs_of(kind: str, count: int) -> tuple[np.ndarray, np.ndarray]:
 def dissimilarity_map(count: int) -> np.ndarray:
     """The matrix that takes Φ_ij, i ≤ j, to d_ij = Φ_ii + Φ_jj − 2Φ_ij, i < j."""
     rows, columns = np.triu_indices(count)
-    place = {(int(i), int(j)): k for k, (i, j) in enumerate(zip(rows, columns, strict=True))}
+    place = np.zeros((count, count), int)
+    place[rows, columns] = np.arange(len(rows))
     first, second = np.triu_indices(count, 1)
-    out = np.zeros((len(first), len(rows)))
-    for k, (i, j) in enumerate(zip(first, second, strict=True)):
-        out[k, place[i, i]] = out[k, place[j, j]] = 1.0
-        out[k, place[i, j]] = -2.0
+    out, row = np.zeros((len(first), len(rows))), np.arange(len(first))
+    out[row, place[first, first]] = 1.0
+    out[row, place[second, second]] = 1.0
+    out[row, place[first, second]] = -2.0
     return out
 
 

@@ -17,7 +17,7 @@ from ..results.stored import read_header
 from .observation import Observation
 
 if TYPE_CHECKING:
-    from rsatoolbox.rdm import RDMs
+    from rsatoolbox.rdm.rdms import RDMs
 
 __all__ = ["from_rdms", "to_rdms"]
 
@@ -34,7 +34,7 @@ def to_rdms(source: Result | Observation, name: str = "phi") -> RDMs:
         name: the kernel of a result, as in `Result.rdm`.
     """
     require_extra("rsa", "wf.rsa")
-    from rsatoolbox.rdm import RDMs
+    from rsatoolbox.rdm.rdms import RDMs
 
     if isinstance(source, Observation):
         values = source.features("rdm")
