@@ -140,7 +140,7 @@ def inside_bytes(samples: int, points: int, steps: int) -> None:
         *_, last = run.legs(0)
         ends = run.place.put((np.asarray(1), np.asarray(steps)), samples)
         lowered = engine._advance.lower(spec, recording, run.place, run.inputs, last.state, last.records, *ends)
-        step, direction, count = communication(lowered.compile().as_text())
+        step, direction, count = communication(lowered.compile().as_text() or "")
         rooms = last.kind.room.matrices
         formula = 8 * sum(2 * points * (1 + forward + backward) for forward, backward in rooms) + 8 * points
         kernels = 0 if not record else 8 * points**2 * 3 * problem.network.depth

@@ -26,14 +26,15 @@ FEW = [("mlp", "mean_field", "gd")]
 
 def make_problem(network: str, rule: str) -> wf.Problem:
     training = wf.Training(steps=4, dt=0.1)
+    given = wf.rules.Mixture(["gd", "dfa"]) if rule == "mixture" else rule
     if network == "mlp":
         data = wf.datasets.sphere(points=3, dimension=4, seed=1, test_points=1)
-        return wf.Problem(data, wf.MLP(2), rule, 1.0, training)
+        return wf.Problem(data, wf.MLP(2), given, 1.0, training)
     if network == "rnn":
         data = wf.datasets.sphere(points=2, dimension=6, seed=1)
-        return wf.Problem(wf.Dataset(data.x.reshape(2, 3, 2), data.y), wf.RNN(), rule, 1.0, training)
+        return wf.Problem(wf.Dataset(data.x.reshape(2, 3, 2), data.y), wf.RNN(), given, 1.0, training)
     data = wf.datasets.sphere(points=2, dimension=8, seed=1)
-    return wf.Problem(wf.Dataset(data.x.reshape(2, 4, 2), data.y), wf.CNN(2), rule, 1.0, training)
+    return wf.Problem(wf.Dataset(data.x.reshape(2, 4, 2), data.y), wf.CNN(2), given, 1.0, training)
 
 
 def make_run(network: str, engine: str, rule: str) -> Run:
