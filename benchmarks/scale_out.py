@@ -135,12 +135,14 @@ def inside_bytes(samples: int, points: int, steps: int) -> None:
         recording = make_recording(problem, record, 1, 4)
         spec, inputs = prepare(problem, recording, "float64", 0.02)
         keys = jax.random.split(jax.random.key(0), 1)
-        run = engine.Run(spec, inputs, Interpretation("mean_field", samples), recording, steps, keys)
+        rows = np.random.default_rng(0).standard_normal((16, samples))
+        pools = [[Pool(rows, (layer,)) for layer in range(spec.populations)]]
+        run = engine.Run(spec, inputs, Interpretation("mean_field", samples), recording, steps, keys, pools)
         run = run.at(Place(tuple(jax.devices())))
         *_, last = run.legs(0)
         ends = run.place.put((np.asarray(1), np.asarray(steps)), samples)
         lowered = engine._advance.jitted.lower(spec, recording, run.place, run.inputs, last.state, last.records, *ends)
-        step, direction, count = communication(lowered.compile().as_text())
+        step, direction, count = communication(lowered.compile().as_text() or "")
         rooms = last.kind.room.matrices
         formula = 8 * sum(2 * points * (1 + forward + backward) for forward, backward in rooms) + 8 * points
         kernels = 0 if not record else 8 * points**2 * 3 * problem.network.depth

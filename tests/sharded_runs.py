@@ -16,6 +16,7 @@ from widefield.engine.devices import Place
 from widefield.engine.interpretation import Interpretation
 from widefield.engine.prepare import make_recording, prepare
 from widefield.engine.run import Run
+from widefield.engine.sources import Pool
 from widefield.numerics.sobol import quasi_normals
 from widefield.rules.lookup import RULES
 
@@ -26,14 +27,15 @@ FEW = [("mlp", "mean_field", "gd")]
 
 def make_problem(network: str, rule: str) -> wf.Problem:
     training = wf.Training(steps=4, dt=0.1)
+    given = wf.rules.Mixture(["gd", "dfa"]) if rule == "mixture" else rule
     if network == "mlp":
         data = wf.datasets.sphere(points=3, dimension=4, seed=1, test_points=1)
-        return wf.Problem(data, wf.MLP(2), rule, 1.0, training)
+        return wf.Problem(data, wf.MLP(2), given, 1.0, training)
     if network == "rnn":
         data = wf.datasets.sphere(points=2, dimension=6, seed=1)
-        return wf.Problem(wf.Dataset(data.x.reshape(2, 3, 2), data.y), wf.RNN(), rule, 1.0, training)
+        return wf.Problem(wf.Dataset(data.x.reshape(2, 3, 2), data.y), wf.RNN(), given, 1.0, training)
     data = wf.datasets.sphere(points=2, dimension=8, seed=1)
-    return wf.Problem(wf.Dataset(data.x.reshape(2, 4, 2), data.y), wf.CNN(2), rule, 1.0, training)
+    return wf.Problem(wf.Dataset(data.x.reshape(2, 4, 2), data.y), wf.CNN(2), given, 1.0, training)
 
 
 def make_run(network: str, engine: str, rule: str) -> Run:
@@ -41,10 +43,11 @@ def make_run(network: str, engine: str, rule: str) -> Run:
     recording = make_recording(problem, ("entk", "g_tilde", "phi"), 1, 4)
     spec, inputs = prepare(problem, recording, "float64", TOLERANCE)
     width, keys = WIDTHS[engine], jax.random.split(jax.random.key(3), 1)
-    quasi = None
+    pools = ()
     if engine == "mean_field":
         quasi = quasi_normals(0, range(1), spec.populations, 16, width, "float64", joint=spec.wiring.crosses)
-    return Run(spec, inputs, Interpretation(engine, width), recording, problem.training.steps, keys, quasi)
+        pools = [[Pool(rows, (layer,)) for layer, rows in enumerate(quasi[0])]]
+    return Run(spec, inputs, Interpretation(engine, width), recording, problem.training.steps, keys, pools)
 
 
 def trained(run: Run, devices: tuple) -> dict[str, np.ndarray]:

@@ -72,7 +72,7 @@ def explicit_weights(case: Case, spec: Spec, inputs: Inputs, state: State) -> We
         if matrix is None:
             return None
         w = np.asarray(matrix.weights) * np.sqrt(WIDTH)
-        return w.reshape(near.shape[1], WIDTH, WIDTH).transpose(0, 2, 1)
+        return w.reshape(WIDTH, near.shape[1], WIDTH).transpose(1, 2, 0)
 
     def array(value) -> np.ndarray | None:
         return None if value is None else np.asarray(value)
