@@ -129,6 +129,7 @@ def inside_bytes(samples: int, points: int, steps: int) -> None:
     from widefield.engine.devices import Place
     from widefield.engine.interpretation import Interpretation
     from widefield.engine.prepare import make_recording, prepare
+    from widefield.engine.sources import Pool
 
     problem = make_problem(points, steps)
     for record in ((), ("entk", "phi")):
