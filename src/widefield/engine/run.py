@@ -138,7 +138,7 @@ class Run:
             room = self._first_room()
         kind, place = replace(self.kind, room=room), self.place
         records, size = self._sizes(kind, place)
-        check_memory(size, f"a run of width {kind.width}", SMALLER, place.free_bytes())
+        check_memory(size, f"a run of width {kind.width}{place}", SMALLER, place.free_bytes())
         key, quasi = place.put((self.keys[number], self._quasi(number)), kind.width)
         state = _start(self.spec, kind, place, self.inputs, key, quasi)
         zeros = {name: np.zeros(s.shape, s.dtype) for name, s in records.items()}
@@ -178,7 +178,7 @@ class Run:
         self._check_finite(reached, bool(finite))
         if any(jax.tree.leaves(short)):
             kind = replace(kind, room=larger(kind.room, used, short))
-            what = f"a run of width {kind.width} at rank {rank}"
+            what = f"a run of width {kind.width} at rank {rank}{self.place}"
             size = 2 * self.place.bytes_per_device(state, kind.width)
             check_memory(size, what, SMALLER + ", or raise tolerance", self.place.free_bytes())
             state = enlarge(state, kind.room)
