@@ -137,6 +137,9 @@ def test_bytes_per_device(monkeypatch):
     arrays = [np.zeros((3, 8)), np.zeros((3, 16)), np.zeros((2, 5))]
     assert two.bytes_per_device(arrays, 8) == 8 * (12 + 24 + 10)
     assert Place().bytes_per_device(arrays, 8) == 8 * (24 + 48 + 10)
+    assert two.free_bytes() == 90
+    assert f"a run{two}" == "a run on each of 2 devices"
+    assert f"a run{Place()}" == "a run"
 
 
 class Sharded:

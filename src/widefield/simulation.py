@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 
 from .engine.checkpoint import Checkpoint, identity
-from .engine.devices import Device, about_devices, announce, choose_devices
+from .engine.devices import Device, Place, about_devices, announce, choose_devices
 from .engine.interpretation import Interpretation
 from .engine.prepare import LEAST_CONDITIONED, check_size, make_recording, prepare, require_dense, require_richness
 from .engine.run import Run
@@ -79,7 +79,7 @@ def simulate(
     where = choose_devices(devices)
     require_dense(problem, engine)
     require_richness(problem, engine)
-    check_size(problem, recording, width, seeds)
+    check_size(problem, recording, width, seeds, Place(where))
     spec, inputs = prepare(problem, recording, "float64", tolerance)
     if engine == "auto":
         lazy = problem.richness < LEAST_CONDITIONED

@@ -44,6 +44,10 @@ class Place:
     def across_processes(self) -> bool:
         return len({device.process_index for device in self.devices}) > 1
 
+    def __str__(self) -> str:
+        """What follows "a run of width 100" in a message."""
+        return f" on each of {len(self.devices)} devices" if self.split else ""
+
     @property
     def writes(self) -> bool:
         """Whether this process is the one that writes files about networks here."""

@@ -15,6 +15,7 @@ from ..problem.networks import Network
 from ..problem.problem import Problem
 from ..rules.numbers import split_numbers
 from ..rules.promises import share_one_sweep
+from .devices import ANYWHERE, Place
 from .run import Recording
 from .state import Inputs, Spec
 
@@ -56,18 +57,19 @@ def _default_record(problem: Problem, every: int) -> tuple[tuple[str, ...], str]
     return ALIGNMENTS if one else ("phi_alignment",), note
 
 
-def check_size(problem: Problem, recording: Recording, width: int, seeds: int) -> None:
+def check_size(problem: Problem, recording: Recording, width: int, seeds: int, place: Place = ANYWHERE) -> None:
     """Refuse what cannot fit into memory, before anything of its size is made; a bound from below.
 
-    One network has its fields, all of them together their outputs at every recorded time.
+    One network has its fields, which devices may share; all of them together have their outputs at every recorded time.
     """
     data, layout = problem.data, problem.wiring.layout
     points, steps = data.points + data.test_points, problem.training.steps
-    fields = 3 * width * points * layout.positions * problem.network.depth
+    fields = 3 * width * points * layout.positions * problem.network.depth // max(1, len(place.devices))
     times = -(-steps // recording.every) + 1
     records = seeds * times * points * data.outputs + (steps * data.points if problem.training.batch_size else 0)
-    what = f"a run of width {width}, {seeds} seeds and {steps} steps"
-    check_memory(8 * (fields + records), what, "lower width, samples, seeds or steps, or record less often (every=)")
+    what = f"a run of width {width}, {seeds} seeds and {steps} steps{place}"
+    remedy = "lower width, samples, seeds or steps, or record less often (every=)"
+    check_memory(8 * (fields + records), what, remedy, place.free_bytes())
 
 
 def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float = 0.0) -> tuple[Spec, Inputs]:

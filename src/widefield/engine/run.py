@@ -141,7 +141,7 @@ class Run:
             room = self._first_room()
         kind, place = replace(self.kind, room=room), self.place
         records, size = self._sizes(kind, place)
-        check_memory(size, f"a run of width {kind.width}", SMALLER, place.free_bytes())
+        check_memory(size, f"a run of width {kind.width}{place}", SMALLER, place.free_bytes())
         bases = [pool.basis(rows) for pool, rows in self._pools(number, room)]
         key, bases = place.put((self.keys[number], bases), kind.width)
         state = _start(self.spec, kind, place, self.inputs, key, bases)
@@ -182,7 +182,7 @@ class Run:
         self._check_growth(reached, float(grown))
         if any(jax.tree.leaves(short)):
             kind = replace(kind, room=larger(kind.room, used, short, kind.width))
-            what = f"a run of width {kind.width} at rank {rank}"
+            what = f"a run of width {kind.width} at rank {rank}{self.place}"
             size = 2 * self.place.bytes_per_device(state, kind.width)
             check_memory(size, what, SMALLER + ", or raise tolerance", self.place.free_bytes())
             state = self._with_gaussians(leg.number, enlarge(state, kind.room), kind.room)

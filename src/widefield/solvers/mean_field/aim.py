@@ -14,7 +14,7 @@ from ...problem.activations import LINEAR
 from ...problem.problem import Problem
 from .replicates import Replicates
 
-FIRST_REPLICATES = 4  # a standard error from fewer is hardly one
+FIRST_REPLICATES = 8  # of fewer, less than 90 % are within two standard errors of the truth, by Student's t
 MOST_REPLICATES = 24  # beyond, more particles cost less: they also lower the O(1/S) bias
 MOST_SAMPLES = 2**18
 # A direction below the square root of the rounding error is noise.
@@ -39,7 +39,7 @@ def default_tolerance(problem: Problem, accuracy: float, precision: str) -> floa
 def first_samples(problem: Problem) -> int:
     """Particles to begin with: well above the directions that so many rows may have."""
     rows = len(problem.data.all_x) * problem.wiring.layout.positions
-    return int(np.clip(2 ** math.ceil(math.log2(8 * rows)), 1024, 4096))
+    return int(np.clip(2 ** math.ceil(math.log2(4 * rows)), 1024, 4096))
 
 
 def relative_error(arrays: dict[str, np.ndarray]) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.checkpoint import Checkpoint, identity
-from ...engine.devices import about_devices, announce, choose_devices
+from ...engine.devices import Place, about_devices, announce, choose_devices
 from ...engine.prepare import check_size, make_recording
 from ...engine.run import Recording
 from ...errors import require, require_flag, require_integer, require_number, require_one_of
@@ -57,7 +57,7 @@ def solve_mean_field(
     require_flag("extrapolate", extrapolate)
     where = choose_devices(devices)
     recording = _recording(problem, record, every, neurons, two_time)
-    check_size(problem, recording, settings.samples, settings.seeds)
+    check_size(problem, recording, settings.samples, settings.seeds, Place(where))
     trainer = None
     if checkpoint is not None:
         said = {"samples": samples, "seeds": seeds, "seed": seed, "tolerance": tolerance, "accuracy": accuracy,
