@@ -70,7 +70,7 @@ def step(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
     state, h, phi, rows, records = forward(spec, inputs, state, jax.random.fold_in(key, 0))
     raw = read_out(spec, inputs, state.readout, phi)
     state = replace(state, f_initial=jnp.where(state.step == 0, raw, state.f_initial))
-    f = raw - state.f_initial
+    f = jnp.where(state.step == 0, 0.0, raw - state.f_initial)  # XLA may compute the first `raw` twice, not alike
     delta = where_taught(inputs, per_read(spec, spec.loss.delta, f[: spec.points], inputs.y))
     state, signals, z, g, g_tilde = backward(spec, inputs, state, h, phi, delta, jax.random.fold_in(key, 1))
     fields = Fields(h, phi, signals, z, g, g_tilde, rows, f, delta)
