@@ -47,7 +47,7 @@ class Movie:
         write_file(path, self._encode(_FORMATS[ending]))
 
     def to_html(self, text: str = "kernels in the course of training") -> str:
-        """An <img> element that holds the movie itself.
+        """An image element of HTML that holds the movie itself.
 
         Args:
             text: what is read aloud in its place.
