@@ -24,7 +24,8 @@ from ..numerics.memory import available_bytes, bytes_of
 
 Device = Any  # `jax.Device`, which type checkers take for a variable
 AXIS = "neurons"
-# A share of fewer neurons waits longer for the sums of other devices than it computes (benchmarks/scale_out.py).
+# Neurons per device below which sharing a network is not tried. Chosen, not measured: two devices on two cores lost
+# nothing with shares of 8192 (benchmarks/scale_out.py).
 LEAST_SHARE = 4096
 _RAISED = {kind.__name__: kind for kind in (DivergenceError, MemoryBudgetError)}  # by runs on their way
 _LONGEST = 4096  # bytes of an error that processes tell each other
