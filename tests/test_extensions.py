@@ -95,7 +95,7 @@ CASES = {
     ),
     "residual, gln, classes, momentum": case("gln", RESIDUAL, y=CLASSES, momentum=0.4, dt=0.15),
 }
-DEFAULT = ("kolen-pollack, classes, decay",)
+DEFAULT = ("rule sign_symmetric",)
 
 
 def theory(problem: wf.Problem, record: tuple[str, ...]) -> dict[str, np.ndarray]:
