@@ -14,7 +14,7 @@ import numpy as np
 
 import widefield as wf
 
-TOLERANCES = (0.01, 0.1, 0.14, 0.2, 0.28, 0.4)
+TOLERANCES = (0.03, 0.1, 0.14, 0.2, 0.28, 0.4)
 
 
 def problems() -> dict[str, wf.Problem]:
