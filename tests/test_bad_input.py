@@ -60,6 +60,11 @@ class Hidden(wf.rules.DFA):
 
 
 @dataclass(frozen=True)
+class Unhashed(wf.rules.DFA):
+    gain: float = field(default=1.0, hash=False)
+
+
+@dataclass(frozen=True)
 class Mixing(wf.rules.Rule):
     """Reads other neurons, or other points, than its own."""
 
@@ -247,6 +252,7 @@ BAD = {
     "rule abstract": (lambda: ask(rule=wf.rules.Rule), ["rule is Rule"]),
     "rule raises": (lambda: ask(rule=Broken()), ["Broken.local", "no luck"]),
     "rule with a hidden number": (lambda: ask(rule=Hidden(2.0)), ["rule is Hidden, whose gain", "compare"]),
+    "rule with an unhashed number": (lambda: ask(rule=Unhashed(2.0)), ["rule is Unhashed, whose gain", "hash"]),
     "rule sorting neurons": (lambda: ask(rule=Mixing("sorted")), ["Mixing.local", "single neuron"]),
     "rule of all points": (lambda: ask(rule=Mixing("centred")), ["Mixing.local", "single neuron"]),
     "rule of one number": (lambda: ask(rule=Mixing("one")), ["Mixing.local", "single neuron"]),

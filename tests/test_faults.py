@@ -34,12 +34,12 @@ rule = { name = "gd" }
 training = { steps = 3, dt = 0.1 }
 """
 # Every command with the file it writes last, the folder of what it keeps on the way, and what is done before it.
-TINY = "from widefield.reproduce.run import FIGURES\nFIGURES['fig2'].sizes['quick'] = FIGURES['fig2'].sizes['tiny']\n"
+TINY = "from widefield.reproduce.run import FIGURES\nFIGURES['fig4'].sizes['quick'] = FIGURES['fig4'].sizes['tiny']\n"
 COMMANDS = {
     "solve": ("solve p.toml --samples 64 --seeds 2 -o out.nc", "out.nc", None, ""),
     "simulate": ("simulate p.toml --width 8 --seeds 2 -o out.nc", "out.nc", None, ""),
     "sweep": ("sweep p.toml --simulate --width 8 --vary richness=0.5,1,2 -o out.nc", "out.nc", "out-cells", ""),
-    "reproduce": ("reproduce fig2 --quick -o made", "made/index.html", "made/cache", TINY),
+    "reproduce": ("reproduce fig4 --quick -o made", "made/index.html", "made/cache", TINY),
 }
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 MOMENTS = 10

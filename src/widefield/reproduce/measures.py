@@ -55,7 +55,7 @@ def squared_error(networks: wf.Result, theory: xr.Dataset, name: str, dims: Sequ
     The sampling noise of the theory itself is taken off. A static theory need not have `time`.
     """
     exact = theory[name].isel(index, missing_dims="ignore")
-    noise = theory[f"{name}_se"].isel(index) ** 2 if f"{name}_se" in theory else 0.0
+    noise = theory[f"{name}_se"].isel(index, missing_dims="ignore") ** 2 if f"{name}_se" in theory else 0.0
     size = (exact**2).sum(dims)
     return measured(networks, error=lambda n: ((n[name].isel(index) - exact) ** 2 - noise).sum(dims) / size)
 
