@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_NEURONS = 10**6
+FEWEST_NEURONS = 10  # averages over fewer are not Gaussian, and `wf.identify` refuses them
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,9 +216,9 @@ class _Plan:
 
         if not enough(most):
             return float("nan")
-        low, high = np.log(2.0), np.log(most)
-        if enough(2.0):
-            return 2.0
+        low, high = np.log(float(FEWEST_NEURONS)), np.log(most)
+        if enough(FEWEST_NEURONS):
+            return float(FEWEST_NEURONS)
         while high - low > 0.01:
             middle = (low + high) / 2
             low, high = (low, middle) if enough(np.exp(middle)) else (middle, high)
