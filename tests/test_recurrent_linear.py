@@ -65,7 +65,7 @@ def test_what_does_not_close_is_refused():
 def test_a_diverging_run_names_its_step():
     problem = make_problem(activation="linear", steps=400, dt=9.0)
     with (
-        pytest.raises(wf.errors.DivergenceError, match="at step .*, frame . of 3"),
+        pytest.raises(wf.errors.DivergenceError, match=r"at step .*, frame . of 3"),
         pytest.warns(wf.errors.StabilityWarning),
     ):
         wf.solve(problem, method="linear", progress=False)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .compilation import compilation_cache
     from .observables import Moment, Observable
     from .problem.dataset import Dataset
-    from .problem.networks import CNN, MLP, RNN
+    from .problem.networks import CNN, MLP, RNN, RankOne
     from .problem.problem import Problem
     from .problem.training import Training
     from .results.comparison import compare
@@ -36,6 +36,7 @@ _PLACES = {
     "Moment": "observables:Moment",
     "Observable": "observables:Observable",
     "Problem": "problem.problem:Problem",
+    "RankOne": "problem.networks:RankOne",
     "Result": "results.result:Result",
     "Training": "problem.training:Training",
     "compare": "results.comparison:compare",
@@ -60,6 +61,7 @@ __all__ = [
     "Moment",
     "Observable",
     "Problem",
+    "RankOne",
     "Result",
     "Training",
     "compare",

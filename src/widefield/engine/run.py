@@ -151,15 +151,15 @@ class Run:
         state, records, status = _advance(
             self.spec, self.recording, self.inputs, leg.state, leg.records, jnp.asarray(until), jnp.asarray(self.steps)
         )
-        reached, finite, used, short = jax.device_get(status)
-        kind, reached = leg.kind, int(reached)
+        reached, broken, used, short = jax.device_get(status)
+        kind, reached, finite = leg.kind, int(reached), int(broken) < 0
         directions = max([0, *map(int, used.sources)])
         rank = max([0, *(int(r) for pair in used.matrices for r in pair), *map(int, used.feedbacks)])
         if not finite:
             # Where Gaussians are prepared beyond S dimensions, numbers stop being finite for that reason.
             directions = max([directions, *(int(s.prepared) for s in state.sources if isinstance(s, Matched))])
         self._check_particles(directions)
-        self._check_finite(reached, bool(finite))
+        self._check_finite(reached, int(broken))
         if any(jax.tree.leaves(short)):
             kind = replace(kind, room=larger(kind.room, used, short))
             what = f"a run of width {kind.width} at rank {rank}"
@@ -234,10 +234,15 @@ class Run:
         fitting = len(self.keys) if free is None else int(free / 2 / max(size, 1))
         return max(1, min(os.cpu_count() or 1, fitting, len(self.keys) - 1))
 
-    def _check_finite(self, reached: int, finite: bool) -> None:
-        if not finite:
-            numbers = f"dt {float(self.inputs.dt):g}, richness {float(self.inputs.richness):g}"
-            raise DivergenceError(f"the run diverged at step {reached - 1} ({numbers}); lower dt, or lower richness")
+    def _check_finite(self, reached: int, broken: int) -> None:
+        if broken < 0:
+            return
+        numbers = f"dt {float(self.inputs.dt):g}, richness {float(self.inputs.richness):g}"
+        place, remedy, stages = f"step {reached - 1}", "lower dt, or lower richness", len(self.spec.wiring.stages)
+        if not self.spec.wiring.feed_forward:
+            place += f", frame {min(broken + 1, stages)} of {stages}"
+            remedy = "lower dt, richness, or the network's gain or structure"
+        raise DivergenceError(f"the run diverged at {place} ({numbers}); {remedy}")
 
     def _check_particles(self, directions: int) -> None:
         if self.kind.kind == "mean_field" and directions > self.kind.width // 2:
@@ -271,12 +276,15 @@ def _start(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, quasi: 
 def _advance(
     spec: Spec, recording: Recording, inputs: Inputs, state: State, records: dict[str, Array], until: Array, last: Array
 ) -> tuple[State, dict[str, Array], tuple[Array, Array, Room, Room]]:
-    """As far as `until`, or to where buffers are full or numbers are not finite; with what `advance` reads."""
+    """As far as `until`, or to where buffers are full or numbers are not finite; with what `advance` reads.
+
+    `broken` is the first stage with numbers that are not finite, −1 where there is none.
+    """
 
     def go_on(carry) -> Array:
-        state, _, finite = carry
+        state, _, broken = carry
         short = jnp.any(jnp.stack([jnp.asarray(False), *jax.tree.leaves(shortages(state))]))
-        return (state.step < until) & finite & ~short
+        return (state.step < until) & (broken < 0) & ~short
 
     def one(carry):
         state, kept, _ = carry
@@ -297,11 +305,12 @@ def _advance(
             slot = jnp.where(now % recording.fields_every == 0, now // recording.fields_every, outside)
             whole = whole_fields(recording.moment(spec, inputs, fields))
             kept = kept | {"fields": kept["fields"].at[slot].set(whole, mode="drop")}
-        finite = jnp.isfinite(jnp.sum(fields.f) + sum(jnp.sum(phi**2) for phi in fields.phi))
-        return state, kept | {"h_final": _last(spec, recording, fields)}, finite
+        finite = jnp.isfinite(jnp.stack([*(jnp.sum(phi**2) for phi in fields.phi), jnp.sum(fields.f)]))
+        broken = jnp.where(jnp.all(finite), -1, jnp.argmin(finite)).astype(jnp.int32)
+        return state, kept | {"h_final": _last(spec, recording, fields)}, broken
 
-    state, records, finite = jax.lax.while_loop(go_on, one, (state, records, jnp.asarray(True)))
-    return state, records, (state.step, finite, ranks(state), shortages(state))
+    state, records, broken = jax.lax.while_loop(go_on, one, (state, records, jnp.asarray(-1, jnp.int32)))
+    return state, records, (state.step, broken, ranks(state), shortages(state))
 
 
 def _last(spec: Spec, recording: Recording, fields: Fields) -> Array:
