@@ -46,7 +46,7 @@ def forward(
 def _stage(
     spec: Spec, stage: Stage, weights: Array, x: Array | None, matrix: WideMatrix | None, source: Source,
     h: Array | None, phi: Array | None, gate: Array | None, key: Array,
-) -> tuple[WideMatrix | None, Source, Array, Array, Array | None, Any]:  # fmt: skip
+) -> tuple[Any, Source, Array, Array, Any, Any]:  # fmt: skip
     """One stage from the h and φ before it: matrix and source, h, φ, rows asked and record of the question."""
     layout = spec.wiring.layout
     shape = (-1, layout.positions, weights.shape[-1])
@@ -66,7 +66,7 @@ def _stage(
 
 def _later_stages(
     spec: Spec, inputs: Inputs, state: State, h: Array, phi: Array, key: Array
-) -> tuple[WideMatrix, Source, tuple[Array, Array, Array, Any]]:
+) -> tuple[Any, Source, tuple[Any, ...]]:
     """Stages 2 … T of a wiring that `repeats`, compiled once: h, φ, rows asked and records with a leading axis."""
     stage, count = spec.wiring.stages[1], len(spec.wiring.stages)
 
