@@ -40,7 +40,7 @@ def study(data: wf.Dataset, training: wf.Training, samples: int, width: int, see
     print(f"{'rule':<30}{'loss, theory':>20}{'networks':>20}{'cosine at frame 1':>20}{'outlier':>10}")
     for name, rule in RULES.items():
         network = wf.RNN("tanh", leak=0.5, gain=1.2)
-        problem = wf.Problem(data, network, rule, richness=2.0, training=training)
+        problem = wf.Problem(data, network, rule, richness=1.5, training=training)
         every = max(training.steps // 10, 1)
         theory = wf.solve(problem, samples=samples, seeds=seeds, record=RECORD, every=every, progress=False)
         nets = wf.simulate(problem, width, seeds, engine="dense", record=RECORD, every=every, progress=False)
@@ -92,13 +92,13 @@ def _draw(axes: Axes, x: np.ndarray, estimates: list[tuple[np.ndarray, np.ndarra
 
 
 def main(
-    folder: Path = Path("recurrent"), points: int = 5, delay: int = 3, steps: int = 60, samples: int = 4096,
+    folder: Path = Path("recurrent"), points: int = 5, delay: int = 3, steps: int = 80, samples: int = 4096,
     width: int = 1000, seeds: int = 4,
 ) -> dict[str, Pair]:  # fmt: skip
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
     data = wf.datasets.delayed_sum(points, delay, seed=2)
-    found = study(data, wf.Training(steps=steps, dt=0.1), samples, width, seeds)
+    found = study(data, wf.Training(steps=steps, dt=0.05), samples, width, seeds)
     save_picture(picture(found), folder / "recurrent.png")
     print(f"\n{time.perf_counter() - started:.0f} s; the picture is {folder / 'recurrent.png'}")
     return found
