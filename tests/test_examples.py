@@ -80,6 +80,16 @@ def test_generalisation(monkeypatch, capsys, tmp_path):
     assert "networks" in capsys.readouterr().out
 
 
+def test_recurrent(monkeypatch, capsys, tmp_path):
+    module = load("recurrent", monkeypatch)
+    monkeypatch.setattr(module, "RULES", {"RFLO": wf.rules.RFLO()})
+    found = module.main(tmp_path / "study", points=2, delay=0, steps=4, samples=512, width=100, seeds=2)
+    assert (tmp_path / "study" / "recurrent.png").stat().st_size > 1000
+    assert "RFLO" in capsys.readouterr().out
+    assert found["RFLO"].theory["gradient_cosine"].shape == (5, 1, 3)
+    assert module.outliers(found["RFLO"].networks)[-1] > 0
+
+
 def test_generalisation_says_what_diverged(monkeypatch, capsys, tmp_path):
     module = load("generalisation", monkeypatch)
 

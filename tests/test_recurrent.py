@@ -13,6 +13,7 @@ from agreement import alarm, runs_of, wide_networks
 from recurrent import Case, train
 
 import widefield as wf
+from widefield.engine import backward
 from widefield.engine.capacity import first_room
 from widefield.engine.interpretation import Interpretation, initialise
 from widefield.engine.prepare import make_recording, prepare
@@ -211,6 +212,20 @@ def test_gd_is_the_gradient_of_the_unrolled_network(readout):
         weights = jax.tree.map(lambda a, b: a - rate * b, weights, jax.grad(loss)(weights))
 
 
+@pytest.mark.parametrize(
+    ("rule", "readout"),
+    [
+        (wf.rules.TruncatedBPTT(2), "every"),
+        (wf.rules.FA(0.6), "last"),
+        *[pytest.param(rule, readout, marks=SLOW) for rule in RULES for readout in ("last", "every")],
+    ],
+    ids=repr,
+)
+def test_frames_compiled_as_a_loop_are_the_plain_loop(rule, readout, monkeypatch):
+    monkeypatch.setattr(backward, "UNROLLED", 2)
+    check_against_loop(make_problem(rule, readout, 0.5, gain=1.3, frames=4, outputs=2))
+
+
 # A feed-forward network written as a recurrent one
 
 
@@ -379,9 +394,9 @@ def test_wrong_input_is_refused(case):
         assert word in str(caught.value), str(caught.value)
 
 
-def test_exploding_dynamics_name_the_step():
+def test_exploding_dynamics_name_step_and_frame():
     problem = wf.Problem(wf.Dataset(X, np.ones(3)), wf.RNN("relu", gain=1e150), "gd", 1.0, wf.Training(2, 0.1))
-    with pytest.raises(wf.errors.DivergenceError, match="diverged at step 0"):
+    with pytest.raises(wf.errors.DivergenceError, match="diverged at step 0, frame 3 of 4"):
         wf.simulate(problem, 10, 1, record=("phi",), progress=False)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .measurement import Observation, observe, rsa
     from .observables import Moment, Observable
     from .problem.dataset import Dataset
-    from .problem.networks import CNN, MLP, RNN
+    from .problem.networks import CNN, MLP, RNN, RankOne
     from .problem.problem import Problem
     from .problem.training import Training
     from .results.comparison import compare
@@ -44,6 +44,7 @@ _PLACES = {
     "Observation": "measurement:Observation",
     "Power": "identification:Power",
     "Problem": "problem.problem:Problem",
+    "RankOne": "problem.networks:RankOne",
     "Result": "results.result:Result",
     "Training": "problem.training:Training",
     "candidates": "identification:candidates",
@@ -79,6 +80,7 @@ __all__ = [
     "Observation",
     "Power",
     "Problem",
+    "RankOne",
     "Result",
     "Training",
     "candidates",

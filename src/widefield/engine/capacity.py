@@ -28,12 +28,12 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int) -> 
     wiring, offsets = spec.wiring, spec.wiring.layout.offsets
     rows = samples * wiring.layout.positions
     asked = spec.points * wiring.layout.positions * spec.sweeps
-    forward = _guess(rows, 4)
     matrices, tilde = [], []
     for m in range(wiring.matrices):
+        frames = len(wiring.asks(m))
         asks = int(spec.track_gradient) + int(bool(spec.uses(m) - {"fresh"}))
-        matrices.append((forward, _guess(asks * asked, 6)))
-        tilde.append(_guess(asked, 6) if needs_tilde(spec, kind, wiring.ends(m)[0]) else 0)
+        matrices.append((_guess(frames * rows + len(wiring.structure), 4), _guess(frames * asks * asked, 6)))
+        tilde.append(_guess(frames * asked, 6) if needs_tilde(spec, kind, wiring.ends(m)[0]) else 0)
     sources: tuple[int, ...] = ()
     if kind.kind == "mean_field":
         gates = columns if any(shape.gated for shape in spec.form.shapes) else 0
@@ -41,7 +41,7 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int) -> 
         for m, fresh in enumerate(tilde):
             below, above = wiring.ends(m)
             made[below] += (matrices[m][1] + fresh) * offsets
-            made[above] += forward
+            made[above] += matrices[m][0]
         # A block is drawn at a time, of which less may be used.
         most = most_gaussians(kind.width)
         sources = tuple(min(rounded(size + BLOCK * offsets), most) for size in made)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .eigenvalues import largest
 from .sources import Source
 from .wide_matrix import Ask, Rates, WideMatrix
+
+DIRECTIONS = 64  # that what was learnt has at most, as far as its largest eigenvalues are concerned
 
 
 class Dense(WideMatrix):
@@ -24,6 +28,7 @@ class Dense(WideMatrix):
     velocity: Array | None
     scale: Array
     width: int = eqx.field(static=True)
+    heavy: ClassVar[bool] = False
 
     def forward(self, rows: Array, source: Source, key: Array) -> tuple[Dense, Source, Array, Array]:
         return self, source, rows @ self.weights, rows
@@ -41,6 +46,19 @@ class Dense(WideMatrix):
             assert array is not None, f"a rule that asks for {name} must be known at the start"
             answer = answer + weight * (ask.rows @ array.T)
         return answer
+
+    def structured(self, asked: Array, added: Array, rho: Array) -> Dense:
+        change = asked.T @ (added / self.width)
+        mirror = None if self.mirror is None else self.mirror + rho * change
+        return replace(self, weights=self.weights + change, mirror=mirror)
+
+    def outliers(self, count: int) -> Array:
+        assert self.initial is not None, "an observable that asks for what was learnt must be known at the start"
+        learnt = self.weights - self.scale * self.initial
+        # All but rounding of it lies in few directions, which a few products with random vectors find.
+        probes = jax.random.normal(jax.random.key(0), (len(learnt), min(DIRECTIONS, len(learnt))), learnt.dtype)
+        basis, _ = jnp.linalg.qr(learnt @ (learnt.T @ (learnt @ probes)))
+        return largest(basis.T @ (learnt @ basis), count)
 
     def update(self, asked: Array, teaching: Array, rates: Rates) -> Dense:
         change = asked.T @ (teaching / self.width)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..problem.networks import RankOne
 from ..rules.rule import Rule
 from .dense import make_dense
 from .low_rank import make_low_rank
@@ -74,7 +75,7 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, bas
     sources: list[Source] = [make_matched(basis) for basis in bases] or [Plain(width)] * populations
     nothing = jnp.zeros((1, width), dtype)
 
-    def gaussians(layer: int, rows: int) -> Array:
+    def gaussians(layer: int, rows: int, keys: Iterator[Array] = keys) -> Array:
         source, _ = sources[layer], next(keys)  # every second key: a seed stands for the networks it always stood for
         sources[layer] = source.take(jnp.asarray(rows, jnp.int32), rows)
         return source.draw(next(keys), rows, nothing)
@@ -102,10 +103,18 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, bas
 
     ends = [wiring.ends(matrix)[0] for matrix in range(wiring.matrices)]
     matrices = [
-        kind.matrix(next(keys), spec, inputs, room.matrices[matrix], spec.form.shapes[below].uses,
+        kind.matrix(next(keys), spec, inputs, room.matrices[matrix],
+                    spec.form.shapes[below].uses | ({"initial"} if spec.initial else set()),
                     correlation(rules[below]), spec.momentum, wiring.start)
         for matrix, below in enumerate(ends)
     ]  # fmt: skip
+    structure = None
+    if wiring.structure and matrices:
+        more = iter(jax.random.split(jax.random.fold_in(key, 3), 3))
+        drawn = gaussians(0, 2 * len(wiring.structure), more)
+        structure = _low_rank_parts(wiring.structure, inputs.along, readout[:, 0], weights, drawn)
+        matrix, sources[0], _, record = matrices[0].forward(structure[1], sources[0], next(more))
+        matrices[0] = matrix.structured(record, structure[0], correlation(rules[0]))
     feedbacks = [
         kind.matrix(next(keys), spec, inputs, (0, room.feedbacks[matrix]), frozenset({"initial"}), jnp.zeros((), dtype))
         if needs_tilde(spec, kind, below)
@@ -138,10 +147,25 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, bas
         direct=direct,
         gates=gates,
         sources=sources,
+        structure=structure,
         velocity=(jnp.zeros_like(weights), jnp.zeros(shape, dtype)) if spec.momentum else None,
         previous=previous,
         f_initial=jnp.zeros((inputs.x.shape[1] // layout.positions, wiring.reads, spec.outputs), dtype),
     )
+
+
+def _low_rank_parts(
+    parts: tuple[RankOne, ...], along: Array | None, readout: Array, inputs: Array, drawn: Array
+) -> tuple[Array, Array]:
+    """θm and n (parts, N) from w (C, N), U in input coordinates (r, N) and Gaussians (2·parts, N)."""
+    assert along is not None
+    m, n = [], []
+    for k, part in enumerate(parts):
+        left = jnp.asarray(part.readout or [0.0] * len(readout), readout.dtype)
+        m.append(left @ readout + jnp.sqrt(jnp.maximum(1 - left @ left, 0.0)) * drawn[2 * k])
+        rest = jnp.maximum(1 - part.overlap**2 - along[k] @ along[k], 0.0)
+        n.append(part.overlap * m[k] + along[k] @ inputs + jnp.sqrt(rest) * drawn[2 * k + 1])
+    return jnp.stack([part.strength * one for part, one in zip(parts, m, strict=True)]), jnp.stack(n)
 
 
 def _gate(inputs: Inputs, block: int, weights: Array | None, positions: int) -> Array | None:
@@ -155,8 +179,8 @@ def needs_tilde(spec: Spec, kind: Interpretation, population: int) -> bool:
 
 
 def reserved_rows(spec: Spec, layer: int) -> int:
-    """How many fixed Gaussian vectors population `layer` (0-based) has at most: w, w̃ and z̃."""
-    layout, rows = spec.wiring.layout, 0
+    """How many fixed Gaussian vectors population `layer` (0-based) has at most: w, w̃, z̃, m and n."""
+    layout, rows = spec.wiring.layout, 2 * len(spec.wiring.structure)
     if layer + 1 == spec.populations:
         rows += spec.outputs * layout.readout_positions * (2 if "fresh" in spec.form.shapes[layer].uses else 1)
     if spec.form.shapes[layer].direct:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .eigenvalues import largest
 from .order import after
 from .sources import Source, orthonormalise, project_out
 from .wide_matrix import Ask, Rates, WideMatrix
@@ -59,6 +60,7 @@ class LowRank(WideMatrix):
     mirror_scale: Array
     tolerance: Array
     width: int = eqx.field(static=True)
+    heavy: ClassVar[bool] = True
 
     def forward(self, rows: Array, source: Source, key: Array) -> tuple[LowRank, Source, Array, Array]:
         scales = [self.scale, self.mirror_scale]
@@ -110,6 +112,16 @@ class LowRank(WideMatrix):
             return self.current, self.scale
         assert self.mirror is not None, "a rule that asks for what follows W must be known at the start"
         return self.mirror, self.mirror_scale
+
+    def structured(self, asked: Array, added: Array, rho: Array) -> LowRank:
+        change = asked.T @ added
+        mirror = None if self.mirror is None else self.mirror + rho * change
+        return replace(self, current=self.current + change, mirror=mirror)
+
+    def outliers(self, count: int) -> Array:
+        # Σ_k l_k ⊗ q_k/N has the eigenvalues of ⟨q_j l_k⟩.
+        learnt = self.current - self.scale * self.forward_side.answers
+        return largest(self.forward_side.asked @ learnt.T / self.width, count)
 
     def update(self, asked: Array, teaching: Array, rates: Rates) -> LowRank:
         change = asked.T @ teaching

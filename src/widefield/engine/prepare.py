@@ -37,6 +37,8 @@ def make_recording(problem: Problem, record: Any, every: int, neurons: int) -> R
     if not problem.wiring.feed_forward:
         for name in ("phi_positions", "g_tilde_positions", *ALIGNMENTS):  # the last follow from kernels there
             require(OBSERVABLES[name] not in wanted, "record", name, "other observables for this network")
+    for one in wanted if problem.wiring.feed_forward else ():
+        require(not one.weights, "record", one.name, "other observables for a feed-forward network")
     return Recording(tuple(sorted(wanted, key=lambda one: one.name)), every, neurons, note=note)
 
 
@@ -88,6 +90,7 @@ def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float
         integrator=training.integrator,
         momentum=training.momentum > 0,
         track_gradient=gradients and not true,
+        initial=any(one.weights for one in recording.wanted),
         per_output=problem.outputs * problem.wiring.reads == 1 or gradients or not share_one_sweep(problem.layer_rules),
     )
     check_feedback(problem)
@@ -98,8 +101,10 @@ def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float
     def array(value: Any) -> Any:
         return jnp.asarray(value, dtype)
 
+    coordinates, directions = input_coordinates(problem.network, data.all_x)
+    parts = [part.input or (0.0,) * data.x.shape[-1] for part in problem.wiring.structure]
     inputs = Inputs(
-        x=array(input_coordinates(problem.network, data.all_x)),
+        x=array(coordinates),
         y=array(np.where(missing[..., None], targets[~missing][0], targets)),
         richness=array(problem.richness),
         dt=array(training.dt),
@@ -108,6 +113,7 @@ def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float
         batches=jnp.asarray(training.order(data.points), jnp.int32) if training.batch_size else None,
         tolerance=array(tolerance),
         rule=tuple(array(number) for number in numbers),
+        along=array(np.array(parts) @ directions) if parts else None,
         taught=array(~missing) if missing.any() else None,
     )
     return spec, inputs
@@ -120,17 +126,18 @@ def check_feedback(problem: Problem) -> None:
         require(share <= 1, "rate", rule.feedback.follow, f"at most 1/dt = {1 / problem.training.dt:g}")
 
 
-def input_coordinates(network: Network, x: np.ndarray) -> np.ndarray:
-    """Rows x̂ (blocks, P·positions, r) with x̂x̂ᵀ = Φ⁰ of all input patches, directions of most variance first.
+def input_coordinates(network: Network, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows x̂ (blocks, P·positions, r) with x̂x̂ᵀ = Φ⁰ of all input patches, directions of most variance first; and
+    these directions (offsets·D, r).
 
     W⁰ acts only on the span of the data, so r ≤ min(rows, offsets·D) Gaussian columns have its exact law.
     """
     layout, blocks = network.wiring(x.shape).layout, network.blocks(x)
     patches = np.stack([np.asarray(layout.unfold(block)) for block in blocks])
     rows = patches.reshape(-1, patches.shape[-1]) / math.sqrt(blocks.shape[-1])
-    u, s, _ = np.linalg.svd(rows, full_matrices=False)
+    u, s, v = np.linalg.svd(rows, full_matrices=False)
     rank = max(1, int(np.sum(s > s[0] * 1e-13))) if s[0] > 0 else 1
-    return (u[:, :rank] * s[:rank]).reshape(len(blocks), -1, rank)
+    return (u[:, :rank] * s[:rank]).reshape(len(blocks), -1, rank), v[:rank].T
 
 
 def require_richness(problem: Problem, engine: str) -> None:

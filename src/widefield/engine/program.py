@@ -10,37 +10,78 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..observables import Fields
-from .backward import backward, per_read, where_taught
+from ..problem.networks import Stage
+from .backward import backward, per_read, rolls, where_taught
 from .capacity import shortages, undo
 from .order import after
+from .sources import Source
 from .state import Inputs, Spec, State
-from .wide_matrix import Rates
+from .wide_matrix import Rates, WideMatrix
 
 
 def forward(
     spec: Spec, inputs: Inputs, state: State, key: Array
 ) -> tuple[State, list[Array], list[Array], list[Any], list[Any]]:
     """Preactivations, outputs of neurons, rows asked and records of the questions, per stage."""
-    layout = spec.wiring.layout
-    shape = (-1, layout.positions, state.inputs.shape[-1])
+    wiring = spec.wiring
     matrices, sources = list(state.matrices), list(state.sources)
     h, phi, asked, records = [], [], [], []
-    for k, stage in enumerate(spec.wiring.stages):
-        drive, rows, record = jnp.zeros((), state.inputs.dtype), None, None
-        if stage.input is not None:
-            drive = (inputs.x[stage.input] @ state.inputs).reshape(shape)
+    for k, stage in enumerate(wiring.stages[: 1 if rolls(spec, state) else None]):
+        x = None if stage.input is None else inputs.x[stage.input]
+        matrix = None if stage.matrix is None else matrices[stage.matrix]
+        before = (h[k - 1], phi[k - 1]) if k else (None, None)
+        made = _stage(spec, stage, state.inputs, x, matrix, sources[stage.population], *before, state.gates[k],
+                      jax.random.fold_in(key, k - 1) if k else key)  # fmt: skip
         if stage.matrix is not None:
-            rows = layout.unfold(phi[k - 1])
-            matrices[stage.matrix], sources[stage.population], answer, record = matrices[stage.matrix].forward(
-                rows, sources[stage.population], jax.random.fold_in(key, k - 1)
-            )
-            drive = drive + answer.reshape(shape)
-        drive = drive if stage.gain == 1 else stage.gain * drive
-        h.append(drive + stage.carry * h[k - 1] if stage.carry else drive)
-        phi.append(_outputs(spec, h[k], state.gates[k]))
-        asked.append(rows)
-        records.append(record)
+            matrices[stage.matrix], sources[stage.population] = made[:2]
+        for values, value in zip((h, phi, asked, records), made[2:], strict=True):
+            values.append(value)
+    if rolls(spec, state):
+        matrices[0], sources[0], later = _later_stages(spec, inputs, state, h[0], phi[0], key)
+        for values, value in zip((h, phi, asked, records), later, strict=True):
+            values.extend(value)
     return replace(state, matrices=matrices, sources=sources), h, phi, asked, records
+
+
+def _stage(
+    spec: Spec, stage: Stage, weights: Array, x: Array | None, matrix: WideMatrix | None, source: Source,
+    h: Array | None, phi: Array | None, gate: Array | None, key: Array,
+) -> tuple[Any, Source, Array, Array, Any, Any]:  # fmt: skip
+    """One stage from the h and φ before it: matrix and source, h, φ, rows asked and record of the question."""
+    layout = spec.wiring.layout
+    shape = (-1, layout.positions, weights.shape[-1])
+    drive, rows, record = jnp.zeros((), weights.dtype), None, None
+    if x is not None:
+        drive = (x @ weights).reshape(shape)
+    if matrix is not None:
+        rows = layout.unfold(phi)
+        matrix, source, answer, record = matrix.forward(rows, source, key)
+        drive = drive + answer.reshape(shape)
+    drive = drive if stage.gain == 1 else stage.gain * drive
+    if stage.carry:
+        assert h is not None
+        drive = drive + stage.carry * h
+    return matrix, source, drive, _outputs(spec, drive, gate), rows, record
+
+
+def _later_stages(
+    spec: Spec, inputs: Inputs, state: State, h: Array, phi: Array, key: Array
+) -> tuple[Any, Source, tuple[Any, ...]]:
+    """Stages 2 … T of a wiring that `repeats`, compiled once: h, φ, rows asked and records with a leading axis."""
+    stage, count = spec.wiring.stages[1], len(spec.wiring.stages)
+
+    def one(carry, now):
+        matrix, source, h, phi = carry
+        x, gate, number = now
+        matrix, source, *made = _stage(
+            spec, stage, state.inputs, x, matrix, source, h, phi, gate, jax.random.fold_in(key, number)
+        )
+        return (matrix, source, made[0], made[1]), tuple(made)
+
+    gates = None if state.gates[0] is None else jnp.stack(state.gates[1:])  # type: ignore[arg-type]
+    frames = (inputs.x[1:], gates, jnp.arange(count - 1))
+    (matrix, source, *_), made = jax.lax.scan(one, (state.matrices[0], state.sources[0], h, phi), frames)
+    return matrix, source, made
 
 
 def _outputs(spec: Spec, h: Array, gate: Array | None) -> Array:
@@ -73,7 +114,7 @@ def step(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
     f = jnp.where(state.step == 0, 0.0, raw - state.f_initial)  # XLA may compute the first `raw` twice, not alike
     delta = where_taught(inputs, per_read(spec, spec.loss.delta, f[: spec.points], inputs.y))
     state, signals, z, g, g_tilde = backward(spec, inputs, state, h, phi, delta, jax.random.fold_in(key, 1))
-    fields = Fields(h, phi, signals, z, g, g_tilde, rows, f, delta)
+    fields = Fields(h, phi, signals, z, g, g_tilde, rows, f, delta, tuple(state.matrices))
     ok = ~jnp.any(jnp.stack([jnp.asarray(False), *jax.tree.leaves(shortages(state))]))
     return undo(_learn(spec, inputs, state, fields, records, ok), before, ok), fields
 

@@ -171,7 +171,7 @@ class Run:
         state, records, status = _advance(
             self.spec, self.recording, self.place, self.inputs, leg.state, leg.records, *ends
         )
-        reached, grown, used, short = jax.device_get(status)
+        reached, (grown, broken), used, short = jax.device_get(status)
         kind, reached = leg.kind, int(reached)
         directions = max([0, *map(int, used.sources)])
         rank = max([0, *(int(r) for pair in used.matrices for r in pair), *map(int, used.feedbacks)])
@@ -179,7 +179,7 @@ class Run:
         if any(out and size >= most for size, out in zip(kind.room.sources, short.sources, strict=True)):
             directions = max(directions, most)
         self._check_particles(directions)
-        self._check_growth(reached, float(grown))
+        self._check_growth(reached, float(grown), int(broken))
         if any(jax.tree.leaves(short)):
             kind = replace(kind, room=larger(kind.room, used, short, kind.width))
             what = f"a run of width {kind.width} at rank {rank}{self.place}"
@@ -254,13 +254,16 @@ class Run:
         fitting = len(self.keys) if free is None else int(free / 2 / max(size, 1))
         return max(1, min(os.cpu_count() or 1, fitting, len(self.keys) - 1))
 
-    def _check_growth(self, reached: int, grown: float) -> None:
-        if not grown <= LOST:
-            numbers = f"dt {float(self.inputs.dt):g}, richness {float(self.inputs.richness):g}"
-            how = f", where the loss is {grown:.1g} times that of the start" if np.isfinite(grown) else ""
-            raise DivergenceError(
-                f"the run diverged at step {reached - 1}{how} ({numbers}); lower dt, or lower richness"
-            )
+    def _check_growth(self, reached: int, grown: float, broken: int) -> None:
+        if grown <= LOST:
+            return
+        numbers = f"dt {float(self.inputs.dt):g}, richness {float(self.inputs.richness):g}"
+        place, remedy, stages = f"step {reached - 1}", "lower dt, or lower richness", len(self.spec.wiring.stages)
+        if not self.spec.wiring.feed_forward:
+            place += f", frame {min(broken + 1, stages)} of {stages}" if broken >= 0 else ""
+            remedy = "lower dt, richness, or the network's gain or structure"
+        how = f", where the loss is {grown:.1g} times that of the start" if np.isfinite(grown) else ""
+        raise DivergenceError(f"the run diverged at {place}{how} ({numbers}); {remedy}")
 
     def _check_particles(self, directions: int) -> None:
         if self.kind.kind == "mean_field" and directions > self.kind.width // 2:
@@ -280,11 +283,14 @@ def _start(spec: Spec, kind: Interpretation, place: Place, inputs: Inputs, key: 
 def _advance(
     spec: Spec, recording: Recording, place: Place, inputs: Inputs, state: State, records: dict[str, Array],
     until: Array, last: Array,
-) -> tuple[State, dict[str, Array], tuple[Array, Array, Room, Room]]:  # fmt: skip
-    """As far as `until`, or to where buffers are full or the run has exploded; with what `advance` reads."""
+) -> tuple[State, dict[str, Array], tuple[Array, tuple[Array, Array], Room, Room]]:  # fmt: skip
+    """As far as `until`, or to where buffers are full or the run has exploded; with what `advance` reads.
+
+    Of the last step: how much the loss has grown, and the first stage with numbers that are not finite, −1 for none.
+    """
 
     def go_on(carry) -> Array:
-        state, _, grown = carry
+        state, _, (grown, _) = carry
         short = jnp.any(jnp.stack([jnp.asarray(False), *jax.tree.leaves(shortages(state))]))
         return (state.step < until) & (grown <= LOST) & ~short
 
@@ -315,21 +321,26 @@ def _advance(
             slot = jnp.where(now % recording.fields_every == 0, now // recording.fields_every, outside)
             all_fields = whole_fields(recording.moment(spec, inputs, fields))
             kept = kept | {"fields": kept["fields"].at[slot].set(all_fields, mode="drop")}
-        grown = jnp.where(_finite(fields), growth(spec, inputs, fields.f), jnp.nan)
+        broken = _broken(fields)
+        grown = jnp.where(broken < 0, growth(spec, inputs, fields.f), jnp.nan)
         kept = kept | {"h_final": _last(spec, recording, fields)}
-        return (*place.constrain((state, kept), state.inputs.shape[-1]), grown)
+        return (*place.constrain((state, kept), state.inputs.shape[-1]), (grown, broken))
 
     def part(state: State, kept: dict[str, Array]):
         state, fields = step_of_batch(spec, inputs, state)
-        return (*place.constrain((state, kept), state.inputs.shape[-1]), jnp.where(_finite(fields), start, jnp.nan))
+        broken = _broken(fields)
+        grown = jnp.where(broken < 0, 0.0, jnp.nan).astype(inputs.y.dtype)
+        return (*place.constrain((state, kept), state.inputs.shape[-1]), (grown, broken))
 
-    start = jnp.zeros((), inputs.y.dtype)
-    state, records, grown = jax.lax.while_loop(go_on, one, (state, records, start))
-    return state, records, (state.step, grown, ranks(state), shortages(state))
+    start = (jnp.zeros((), inputs.y.dtype), jnp.asarray(-1, jnp.int32))
+    state, records, health = jax.lax.while_loop(go_on, one, (state, records, start))
+    return state, records, (state.step, health, ranks(state), shortages(state))
 
 
-def _finite(fields: Fields) -> Array:
-    return jnp.isfinite(jnp.sum(fields.f) + sum(jnp.sum(phi**2) for phi in fields.phi))
+def _broken(fields: Fields) -> Array:
+    """The first stage with numbers that are not finite, −1 where there is none."""
+    finite = jnp.isfinite(jnp.stack([*(jnp.sum(phi**2) for phi in fields.phi), jnp.sum(fields.f)]))
+    return jnp.where(jnp.all(finite), -1, jnp.argmin(finite)).astype(jnp.int32)
 
 
 def _last(spec: Spec, recording: Recording, fields: Fields) -> Array:

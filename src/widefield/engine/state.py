@@ -34,6 +34,7 @@ class Spec:
     momentum: bool
     track_gradient: bool  # a second backward sweep, for the true gradient, is needed
     per_output: bool  # gradients are kept apart per output
+    initial: bool = False  # a dense W(0) is kept, because what is recorded needs it
 
     @property
     def populations(self) -> int:
@@ -61,6 +62,7 @@ class Inputs(NamedTuple):
     batches: Array | None  # (steps, batch), the points that teach in a step; None: all
     tolerance: Array  # relative size of the part of a question that may stay unasked
     rule: tuple[Array, ...]  # numbers of the learning rules
+    along: Array | None = None  # (parts of the structure, r), coordinates of the inputs that they overlap with
     taught: Array | None = None  # (P, reads), 1 where there is a target and 0 where there is none; None: 1 everywhere
 
 
@@ -83,6 +85,7 @@ class State(eqx.Module):
     direct: list[Array | None]  # z̃, (C, positions, N)
     gates: list[Array | None]  # m, (samples, positions, N)
     sources: list[Source]
+    structure: tuple[Array, Array] | None  # θm and n of the low-rank parts of W(0), (parts, N) each
     velocity: tuple[Array, Array] | None  # of W⁰ and w
     previous: Any  # last step's teaching, for Adams–Bashforth
     f_initial: Array  # (samples, reads, C), f of the first step, subtracted so that f starts at 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 from jax import Array
@@ -43,6 +43,7 @@ class WideMatrix(eqx.Module):
     """
 
     scale: eqx.AbstractVar[Array]
+    heavy: ClassVar[bool]  # a question is much code, and takes a second to compile
 
     @abc.abstractmethod
     def forward(self, rows: Array, source: Source, key: Array) -> tuple[WideMatrix, Source, Array, Any]:
@@ -54,6 +55,15 @@ class WideMatrix(eqx.Module):
     @abc.abstractmethod
     def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[WideMatrix, Source, list[Array]]:
         """Answers (k, in) to backward questions; `source` belongs to the population on the in side."""
+
+    @abc.abstractmethod
+    def structured(self, asked: Any, added: Array, rho: Array) -> WideMatrix:
+        """With Σ_k added_k ⊗ asked_k/N as a part of W(0)/√N, and ρ times that of what follows W."""
+
+    @abc.abstractmethod
+    def outliers(self, count: int) -> Array:
+        """The `count` largest eigenvalues of W(t)/√N without the Gaussian part of W(0), (count, 2), in order of size:
+        real and imaginary parts; 0 where there are fewer."""
 
     @abc.abstractmethod
     def update(self, asked: Any, teaching: Array, rates: Rates) -> WideMatrix:

@@ -7,6 +7,8 @@ from jax import Array
 
 from .moment import Moment
 
+OUTLIERS = 8  # eigenvalues that are recorded
+
 
 def gram(a: Array, b: Array) -> Array:
     """⟨a b⟩ over neurons, the last axis: (i…, N), (j…, N) to (i…, j…)."""
@@ -62,12 +64,13 @@ def entk(moment: Moment) -> Array:
             assert below is not None
             used.setdefault(stage.matrix, []).append((k, below[:rows] / jnp.sqrt(width)))
     for stages in used.values():
-        for k, left in stages:
-            for m, right in stages:
-                gains = wiring.stages[k].gain * wiring.stages[m].gain
-                mixed = gram(moment.true_gradients[k], fields.g_tilde[m])
-                features = (left @ right.T).reshape(points, -1, points, wiring.layout.positions)
-                kernel = kernel + gains * jnp.einsum("mcandb,manb->mncd", mixed, features)
+        gains = jnp.asarray([wiring.stages[k].gain for k, _ in stages], kernel.dtype)
+        true, pseudo = (jnp.stack([of[k] for k, _ in stages]) for of in (moment.true_gradients, fields.g_tilde))
+        below = jnp.stack([gain * features for gain, (_, features) in zip(gains, stages, strict=True)])
+        features = (below.reshape(-1, below.shape[-1]) @ below.reshape(-1, below.shape[-1]).T).reshape(
+            *(len(stages), points, wiring.layout.positions) * 2
+        )
+        kernel = kernel + jnp.einsum("smcatndb,smatnb->mncd", gram(true, pseudo), features)
     return _reads_apart(moment, kernel + _readout_kernel(moment))
 
 
@@ -122,6 +125,14 @@ def z_particles(moment: Moment) -> Array:
 
 def g_tilde_particles(moment: Moment) -> Array:
     return _single_neurons(moment, moment.fields.g_tilde)
+
+
+def outliers_real(moment: Moment) -> Array:
+    return moment.fields.matrices[0].outliers(OUTLIERS)[:, 0]
+
+
+def outliers_imaginary(moment: Moment) -> Array:
+    return moment.fields.matrices[0].outliers(OUTLIERS)[:, 1]
 
 
 def whole_fields(moment: Moment) -> Array:

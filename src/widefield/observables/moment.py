@@ -25,6 +25,7 @@ class Fields(NamedTuple):
     rows: list[Array | None]  # rows asked of a hidden matrix on the way to the stage, (samples·positions, in)
     f: Array  # (samples, reads, C)
     delta: Array  # (P, reads, C)
+    matrices: tuple[Any, ...] = ()  # hidden matrices W(t)
 
 
 class Moment(NamedTuple):

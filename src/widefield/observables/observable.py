@@ -21,6 +21,7 @@ class Observable:
             one unnamed dimension per axis.
         meaning: one line that says what it is.
         gradients: whether it needs the true gradient, kept apart per output.
+        weights: whether it needs the hidden matrices, and with them W(0).
         draws: single neurons rather than an average: no standard error, replicates are pooled along `neuron`.
     """
 
@@ -29,4 +30,5 @@ class Observable:
     dims: tuple[str, ...] | None = None
     meaning: str = ""
     gradients: bool = True
+    weights: bool = False
     draws: bool = False

@@ -32,6 +32,11 @@ def _neuron(name: str, meaning: str, gradients: bool = True) -> Observable:
     return Observable(name, getattr(kernels, name), _NEURON, meaning, gradients, draws=True)
 
 
+def _outliers(name: str, which: str) -> Observable:
+    meaning = f"{which} of the largest eigenvalues of W(t)/√N without the Gaussian part of W(0)"
+    return Observable(name, getattr(kernels, name), ("time", "eigenvalue"), meaning, gradients=False, weights=True)
+
+
 OBSERVABLES: dict[str, Observable] = {
     entry.name: entry
     for entry in (
@@ -56,6 +61,8 @@ OBSERVABLES: dict[str, Observable] = {
         _neuron("h_particles", "preactivations h of some neurons", gradients=False),
         _neuron("z_particles", "pre-gradient fields z of some neurons"),
         _neuron("g_tilde_particles", "pseudo-gradients g̃ of some neurons"),
+        _outliers("outliers_real", "real parts"),
+        _outliers("outliers_imaginary", "imaginary parts"),
         # Always there: f is recorded by every run, the rest follows from what was recorded.
         Observable("f", None, ("time", "sample", "frame", "output"), "network output"),
         Observable("delta", None, ("time", "sample", "frame", "output"), "error signal, −∂loss/∂f"),

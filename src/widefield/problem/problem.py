@@ -41,6 +41,7 @@ class Problem:
         fits = training.batch_size <= data.points
         require(fits, "batch_size", training.batch_size, f"at most the number of points, {data.points}")
         self._check_targets()
+        network.check_sizes(data.x.shape[-1], self.outputs)
         targets = self.targets.reshape(-1, self.outputs)
         wrong = training.loss.check(targets[~np.isnan(targets[:, 0])])
         if wrong:

@@ -28,7 +28,7 @@ from ..rules.rule import Rule
 from .activations import ACTIVATIONS, Activation
 from .dataset import Dataset
 from .losses import LOSSES, Loss
-from .networks import NETWORKS, Network
+from .networks import NETWORKS, Network, RankOne
 from .problem import Problem
 from .references import modules_beside
 from .training import Training
@@ -224,12 +224,14 @@ def _read_training(table: Mapping[str, Any]) -> Training:
     return _call("[training]", Training, table)
 
 
-def _write_fields(instance: Network | Training) -> dict[str, Any]:
+def _write_fields(instance: Network | Training | RankOne) -> dict[str, Any]:
     values = {f.name: getattr(instance, f.name) for f in dataclasses.fields(instance)}  # type: ignore[arg-type]
     return {name: _write_named(value) for name, value in values.items()}
 
 
 def _write_named(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_write_fields(one) if isinstance(one, RankOne) else one for one in value]
     if not isinstance(value, (Activation, Loss)):
         return value
     table = ACTIVATIONS if isinstance(value, Activation) else LOSSES

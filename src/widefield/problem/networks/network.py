@@ -42,6 +42,10 @@ class Network(abc.ABC):
         """T where targets are (P, T) or (P, T, C) for inputs of `shape`; None where they are (P,) or (P, C)."""
         return None
 
+    def check_sizes(self, inputs: int, outputs: int) -> None:
+        """Raise an `InputError` where the network does not fit D inputs and C outputs."""
+        return
+
     def blocks(self, x: np.ndarray) -> np.ndarray:
         """Inputs as (blocks, P, positions, D), one block per `Stage.input`."""
         return x.reshape(1, len(x), -1, x.shape[-1])

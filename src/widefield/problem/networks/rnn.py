@@ -6,10 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...errors import require
 from ..activations import Activation, as_activation
 from ..fields import checked, convert_fields, frozen, number, one_of, real
 from .layout import Layout
 from .network import Network
+from .structure import RankOne, as_structure
 from .wiring import Stage, Wiring
 
 
@@ -36,12 +38,15 @@ class RNN(Network):
             its output.
         gain: g, the standard deviation of the entries of W at the start. A tanh network with leak 1 and without input
             is quiet below 1 and chaotic above.
+        structure: low-rank part of W at the start, a list of `RankOne`s or of dictionaries of their fields. It is a
+            part of W(0), also where feedback is made of W(0).
     """
 
     activation: Activation = checked(converter=as_activation, default="tanh")
     leak: float = checked(number("a number in (0, 1]", above=0, at_most=1), converter=real, default=1.0)
     readout: str = checked(one_of(("last", "every")), default="last")
     gain: float = checked(number("a number, 0 or more", at_least=0), converter=real, default=1.0)
+    structure: tuple[RankOne, ...] = checked(converter=as_structure, default=())
     depth: ClassVar[int] = 1  # type: ignore[misc]
     takes: ClassVar[str] = "(P, T, D) for an RNN: points, frames and dimensions"
 
@@ -50,6 +55,12 @@ class RNN(Network):
 
     def fits(self, shape: tuple[int, ...]) -> bool:
         return len(shape) == 3
+
+    def check_sizes(self, inputs: int, outputs: int) -> None:
+        for part in self.structure:
+            for name, size in (("input", inputs), ("readout", outputs)):
+                found = len(getattr(part, name))
+                require(found in (0, size), name, f"of {found} numbers", f"{size} numbers, as the data have, or none")
 
     def target_frames(self, shape: tuple[int, ...]) -> int | None:
         return shape[1] if self.readout == "every" else None
@@ -69,7 +80,7 @@ class RNN(Network):
                 taught=t if every else 0,
             )
 
-        return Wiring(tuple(stage(t) for t in range(frames)), Layout(), start=self.gain)
+        return Wiring(tuple(stage(t) for t in range(frames)), Layout(), self.gain, self.structure)
 
     def blocks(self, x: np.ndarray) -> np.ndarray:
         return np.moveaxis(x, 1, 0)[:, :, None]

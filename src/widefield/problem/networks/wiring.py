@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .layout import Layout
+from .structure import RankOne
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,14 @@ class Stage:
 class Wiring:
     """Stages in their order, and what a row of a question is (`layout`).
 
-    Entries of hidden matrices are N(0, start²) at the start, those of fixed feedback matrices too.
+    Entries of hidden matrices are N(0, start²) at the start, those of fixed feedback matrices too. `structure` is added
+    to the only matrix of a recurrent network.
     """
 
     stages: tuple[Stage, ...]
     layout: Layout
     start: float = 1.0
+    structure: tuple[RankOne, ...] = ()
 
     @property
     def populations(self) -> int:
@@ -64,6 +67,14 @@ class Wiring:
     def feed_forward(self) -> bool:
         """Whether every stage has neurons and weights of its own."""
         return self.populations == len(self.stages)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether all stages after the first are alike but for their inputs and outputs, so that one program serves."""
+        alike = {(stage.population, stage.matrix, stage.carry, stage.gain) for stage in self.stages[1:]}
+        inputs = [stage.input for stage in self.stages] == list(range(len(self.stages)))
+        reads = {stage.read is None for stage in self.stages[:-1]}
+        return len(self.stages) > 2 and self.populations == len(alike) == len(reads) == 1 and inputs
 
     @property
     def crosses(self) -> bool:

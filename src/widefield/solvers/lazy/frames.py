@@ -108,6 +108,8 @@ class Frames:
     def of(network: Network, wiring: Wiring) -> Frames:
         first, later = wiring.stages[0], {(s.gain, s.carry, s.matrix, s.population) for s in wiring.stages[1:]}
         alike = wiring.populations == 1 and len(later) <= 1 and not wiring.layout.grid
+        if wiring.structure:
+            raise InputError("structure is not (); allowed in the lazy limit: recurrent networks without structure")
         if not alike:
             raise InputError(f"network is {network!r}; allowed in the lazy limit: feed-forward networks and RNNs")
         reads = tuple(k for k, stage in enumerate(wiring.stages) if stage.read is not None)

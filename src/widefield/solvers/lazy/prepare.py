@@ -150,6 +150,8 @@ def prepare(
     left, right = check_arguments(x, network, rule, x2, accuracy)
     wiring = network.wiring(left.shape)
     layout = wiring.layout
+    whole = all(stage.gain == 1 for stage in wiring.stages)
+    require(whole, "network", network, "a leak of 1 in the lazy limit of a single frame")
     columns = [_per_column(n, v, right, layout) for n, v in (("error", error), ("target", target))]
     rows = layout.rows(network.blocks(left)[0]), layout.rows(network.blocks(right)[0])
     first = describe_points(rows[0], network, rule, wiring, accuracy)

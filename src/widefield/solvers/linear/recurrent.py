@@ -71,6 +71,7 @@ class RecurrentMarch:
         self.readout = Trained(population.fresh(self.outputs))
         self.initial, self.fresh, self.direct = (self.readout.value, *(population.fresh(self.outputs) for _ in "ab"))
         self.inputs = Trained(population.fresh(x.shape[-1]))
+        self.structure = self._low_rank_parts(population)
         self.learnt = Trained(np.zeros((0, 0)))  # what W/√N has learnt, as its answers to the rows asked forward
         self.scale = 1.0
         self.start: np.ndarray | None = None
@@ -104,6 +105,23 @@ class RecurrentMarch:
         rows = (jnp.asarray(value.reshape(-1, self.outputs)) for value in (f, self.y))
         return np.asarray(function(*rows)).reshape(f.shape) * self.taught[..., None]
 
+    def _low_rank_parts(self, population: Population) -> tuple[np.ndarray, np.ndarray]:
+        """θm and n, (parts, n), of the structure of W(0)."""
+        m, n = [], []
+        for part in self.problem.wiring.structure:
+            ours, theirs = np.array(part.readout), np.array(part.input)
+            left, right = (np.sqrt(max(0.0, 1 - size)) for size in (ours @ ours, part.overlap**2 + theirs @ theirs))
+            made = [left * population.fresh(1)]
+            made += [ours[None] @ self.readout.value] if len(ours) else []
+            m.append(total(*made))
+            made = [part.overlap * m[-1], right * population.fresh(1)]
+            made += [theirs[None] @ self.inputs.value] if len(theirs) else []
+            n.append(total(*made))
+            m[-1] = part.strength * m[-1]
+        if not m:
+            return np.zeros((0, 0)), np.zeros((0, 0))
+        return np.concatenate([_even(row, m) for row in m]), np.concatenate([_even(row, n) for row in n])
+
     # Forward
 
     def _forward(self, step: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -114,7 +132,7 @@ class RecurrentMarch:
                 answer, known = self.matrix.ask(h[-1], 0)
                 learnt = self.learnt.value
                 parts += [self.a * self.scale * self.gain * answer, self.a * known[:, : len(learnt)] @ learnt]
-                parts.append(self.b * h[-1])
+                parts += [self.b * h[-1], self.a * self.scale * overlap(h[-1], self.structure[1]) @ self.structure[0]]
                 asked.append(known)
             h.append(total(*parts))
             self._check_finite(h[-1], step, k)
@@ -171,9 +189,10 @@ class RecurrentMarch:
         rows = g.reshape(-1, g.shape[-1])
         parts = [np.zeros((len(rows), 1))]
         current, initial = (numbers.get(name, 0.0) for name in ("current", "initial"))
-        share = (current * self.scale + initial) * self.gain
+        share = current * self.scale + initial
         if share:
-            parts.append(share * self.matrix.ask(rows, 1)[0])
+            parts.append(share * self.gain * self.matrix.ask(rows, 1)[0])
+            parts.append(share * overlap(rows, self.structure[0]) @ self.structure[1])
         if current:
             learnt = self.learnt.value
             parts.append(current * overlap(rows, learnt) @ self.matrix.asked[0][: len(learnt)])

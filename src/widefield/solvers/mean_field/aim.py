@@ -32,23 +32,35 @@ def default_tolerance(problem: Problem, accuracy: float, precision: str) -> floa
     """Relative size of the part of a question that may stay unasked; linear networks are solved to rounding."""
     if problem.network.activation == LINEAR:
         return LOWEST_TOLERANCE["float64"]
-    rows = len(problem.data.all_x) * problem.wiring.layout.positions
+    rows = _rows(problem)
     share = min(1.0, max(TOLERANCE, rows / MANY_ROWS))
     return min(max(share * math.sqrt(accuracy), LOWEST_TOLERANCE[precision]), HIGHEST_TOLERANCE)
 
 
 def first_samples(problem: Problem) -> int:
     """Particles to begin with: well above the directions that so many rows may have."""
-    rows = len(problem.data.all_x) * problem.wiring.layout.positions
+    rows = _rows(problem)
     return int(np.clip(2 ** math.ceil(math.log2(4 * rows)), 1024, 4096))
 
 
-def relative_error(arrays: dict[str, np.ndarray]) -> float:
-    """Largest root-mean-square standard error of f and of the kernels over time, relative to their size."""
+def _rows(problem: Problem) -> int:
+    """Rows that a matrix is asked with in one pass."""
+    wiring = problem.wiring
+    frames = max([1, *(len(wiring.asks(matrix)) for matrix in range(wiring.matrices))])
+    return len(problem.data.all_x) * wiring.layout.positions * frames
+
+
+def relative_error(arrays: dict[str, np.ndarray], frames: bool = False) -> float:
+    """Largest root-mean-square standard error of f and of the kernels over time, relative to their size.
+
+    Kernels (…, P, P, frame, frame_) of a recurrent network are judged at equal frames, as those of layers are.
+    """
     errors = [0.0]
     for name in JUDGED:
         if name in arrays:
             value = arrays[name].astype(np.float64)
+            if frames and name in ("phi", "g"):
+                value = np.diagonal(value, axis1=5, axis2=6)
             spread = value.std(0, ddof=1) / np.sqrt(len(value))
             size = np.sqrt(np.mean(value.mean(0) ** 2))
             errors.append(float(np.sqrt(np.mean(spread**2)) / size) if size > 0 else 0.0)
@@ -85,7 +97,7 @@ class Aim:
         while True:
             outcome = self._first()
             for _ in range(3):
-                error = relative_error(outcome.arrays)
+                error = relative_error(outcome.arrays, not self.replicates.problem.wiring.feed_forward)
                 if error <= accuracy:
                     return outcome
                 done = outcome.info["seeds"]

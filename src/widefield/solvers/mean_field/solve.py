@@ -69,7 +69,7 @@ def solve_mean_field(
         shared = Replicates(problem, recording, settings.precision, seed, bar.update, trainer, where)
         aim = Aim(shared, settings.samples, settings.tolerance, mends=tolerance is None)
         outcome = aim.accurate(settings.accuracy) if settings.aims else aim.fixed(settings.seeds)
-        info = outcome.info | {"accuracy": relative_error(outcome.arrays)}
+        info = outcome.info | {"accuracy": relative_error(outcome.arrays, not problem.wiring.feed_forward)}
         arrays = derive(problem, outcome.arrays)
         if extrapolate:
             half = shared.run(aim.samples // 2, range(outcome.info["seeds"]), aim.tolerance, shift=1)
