@@ -209,13 +209,15 @@ def test_a_full_disk_is_one_line_and_the_process_goes_on(tmp_path):
 
 
 WRITE_FOR_EVER = """
+    import signal
     import sys
     from itertools import count
     from widefield.atomic import write_file
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell would have it ignored
     letter, replace = sys.argv[1], sys.argv[2] == "replace"
     for number in count():
-        write_file("file" if replace else f"{letter}{number}", letter.encode() * 3_000_000)
+        write_file("file" if replace else f"{letter}{number % 20}", letter.encode() * 3_000_000)
         if number == 0:
             print("ready", flush=True)
 """
@@ -228,15 +230,19 @@ def test_a_killed_writer_leaves_whole_files(tmp_path, number, how):
     """Two processes, which write files of their own or one and the same, each killed at some moment of its writing."""
     rng = np.random.default_rng(int(number))
     writers = [run_python(WRITE_FOR_EVER, tmp_path, letter, how) for letter in "ab"]
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-    for writer in writers:
-        time.sleep(rng.uniform(0, 0.1))
-        writer.send_signal(number)
-    for writer in writers:
-        writer.communicate(timeout=60)
-        assert writer.returncode == -number
+    try:
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            time.sleep(rng.uniform(0, 0.1))
+            writer.send_signal(number)
+        for writer in writers:
+            writer.communicate(timeout=60)
+            assert writer.returncode == -number
+    finally:
+        for writer in writers:
+            writer.kill()
     assert len(os.listdir(tmp_path)) >= (1 if how == "replace" else 2)
     for path in tmp_path.iterdir():
         assert path.read_bytes() in (b"a" * 3_000_000, b"b" * 3_000_000)
