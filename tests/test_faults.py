@@ -59,7 +59,9 @@ def folder(tmp_path) -> Path:
 
 def start(folder: Path, programs: Path, arguments: str, code: str = COMMAND) -> subprocess.Popen:
     environment = {**os.environ, "PYTHONPATH": SOURCE, "JAX_COMPILATION_CACHE_DIR": str(programs)}
-    command = [sys.executable, "-c", code, *arguments.split()]
+    # A background shell has its children ignore SIGINT.
+    listens = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    command = [sys.executable, "-c", listens + code, *arguments.split()]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes)
 
