@@ -17,7 +17,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import widefield as wf
-from widefield.results.panels import COLOURS, new_picture, save_picture
 
 RULES: dict[str, wf.rules.Rule] = {
     "backpropagation through time": wf.rules.GD(),
@@ -62,9 +61,10 @@ def outliers(result: wf.Result) -> np.ndarray:
 
 def picture(found: dict[str, Pair]) -> Figure:
     """Theory as lines, networks as points: loss, cosine by frame at the end of training, and outlier."""
-    figure = new_picture(11, 3.6)
+    figure = Figure(figsize=(11, 3.6), dpi=130, layout="constrained")
     loss, cosine, outlier = figure.subplots(1, 3)
-    for (name, pair), colour in zip(found.items(), COLOURS, strict=False):
+    for number, (name, pair) in enumerate(found.items()):
+        colour = f"C{number}"
         times = pair.theory["time"].values
         _draw(loss, times, [_estimate(result, "loss") for result in pair], colour, name)
         frames = pair.theory["frame"].values
@@ -99,7 +99,7 @@ def main(
     folder.mkdir(parents=True, exist_ok=True)
     data = wf.datasets.delayed_sum(points, delay, seed=2)
     found = study(data, wf.Training(steps=steps, dt=0.05), samples, width, seeds)
-    save_picture(picture(found), folder / "recurrent.png")
+    picture(found).savefig(folder / "recurrent.png")
     print(f"\n{time.perf_counter() - started:.0f} s; the picture is {folder / 'recurrent.png'}")
     return found
 

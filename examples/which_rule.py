@@ -20,7 +20,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import widefield as wf
-from widefield.results.panels import save_picture
 
 RULES: dict[str, wf.rules.Rule] = {
     "GD": wf.rules.GD(),
@@ -160,8 +159,8 @@ def main(
         plans[f"{names[0]} or {other}"] = wf.power(pair, neurons=neurons, noise=sizes.noise, trials=[sizes.trials])
     for plan in plans.values():
         print(plan.summary())
-    save_picture(picture(names, matrix, found, plans), folder / "which_rule.png")
-    save_picture(found[0][2].plot(), folder / "identification.png")
+    picture(names, matrix, found, plans).savefig(folder / "which_rule.png")
+    found[0][2].plot().savefig(folder / "identification.png")
     print(f"\n{time.perf_counter() - started:.0f} s; in {folder}: which_rule.png and identification.png")
     return matrix, found, plans
 

@@ -711,6 +711,7 @@ VALUES = st.one_of(
 # Other arguments of the functions that run something make a run that is too long to be started: the order of its points
 # alone does not fit into memory, however seldom it records.
 ENDLESS = wf.Training(2**62, 0.1, batch_size=1)
+LATE = [0, 2**50]
 MEASURED = arrays(phi=np.ones((3, 1, 3, 3)))
 TWO_LAYERS = {"rule": "gd", "richness": 1.0, "y": 1.0}
 FRAMES = {"points": 2}
@@ -748,6 +749,13 @@ BEFORE_WORK = {
     wf.Problem.to_toml: {"self": ask()},
     wf.Observable: {"name": "a"},
     wf.compare: {"a": MEASURED, "b": MEASURED},
+    wf.finite_width: {"problem": ask(training=ENDLESS), "progress": False},
+    wf.candidates: {"problems": [ask(), ask(richness=2.0)], "steps": LATE, "progress": False},
+    wf.power: {"a": ask(training=ENDLESS), "b": ask(training=ENDLESS, richness=2.0), "steps": LATE, "progress": False},
+    wf.observe: {"activations": np.ones((2, 1, len(X), 12)), "steps": LATE},
+    wf.identify: {"observed": wf.observe(np.ones((2, 1, len(X), 12)), LATE), "candidates": [ask(training=ENDLESS)],
+                  "progress": False},
+    wf.RankOne: {"strength": 1.0},
     wf.load: {"path": "nowhere.nc"},
     wf.Result.from_arrays: {"problem": ask(), "arrays": {}},
     wf.Result: {"runs": None},

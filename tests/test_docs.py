@@ -108,7 +108,11 @@ def described(text: str) -> set[str]:
 def documented(name: str) -> Iterator[tuple[str, Callable[..., Any], str]]:
     """What the site shows for a name: itself, and a class's own methods that have a docstring."""
     module, _, attribute = name.rpartition(".")
-    found = getattr(import_module(module), attribute)
+    found = getattr(import_module(module), attribute, None) or import_module(name)
+    if inspect.ismodule(found):
+        for key in found.__all__:
+            yield from documented(f"{name}.{key}")
+        return
     yield name, found, found.__doc__ or ""
     if inspect.isclass(found):
         for key, member in vars(found).items():

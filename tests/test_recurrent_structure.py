@@ -51,7 +51,7 @@ def test_vectors_overlap_as_they_should(gain):
     spec, inputs = prepare(problem, make_recording(problem, ("phi",), 1, 1), "float64", 1e-7)
     kind = Interpretation("mean_field", width)
     kind = dataclasses.replace(kind, room=first_room(kind, spec, 3, inputs.x.shape[-1]))
-    state = initialise(spec, kind, inputs, jax.random.key(0), jnp.zeros((1, 0, width)))
+    state = initialise(spec, kind, inputs, jax.random.key(0), [])
     assert state.structure is not None
     strengths = np.array([1.7, -0.9])
     m, n = np.asarray(state.structure[0]) / strengths[:, None], np.asarray(state.structure[1])
@@ -108,7 +108,7 @@ def test_outliers_are_eigenvalues_of_what_was_learnt():
     problem = make_problem("gd", "last", 0.6, gain=1.2, steps=3)
     record = ("outliers_real", "outliers_imaginary")
     spec, inputs = prepare(problem, make_recording(problem, record, 1, 1), "float64")
-    state = initialise(spec, Interpretation("dense", 30), inputs, jax.random.key(0), jnp.zeros((1, 0, 30)))
+    state = initialise(spec, Interpretation("dense", 30), inputs, jax.random.key(0), [])
     start = np.asarray(state.matrices[0].weights)
     for _ in range(4):
         state, fields = step(spec, inputs, state)

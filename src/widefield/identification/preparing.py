@@ -22,6 +22,7 @@ from ..solvers.methods import solve
 from ..sweeps.grid import make_grid
 from .predictions import TIME_SCALE, Candidates, Prediction
 
+MOST_STEPS = 10**7
 RECORDS = 40  # recorded times, at least, between which kernels are interpolated
 WIDEST = 500  # networks that stand for wider ones: C and b are scaled
 PARTICLES = 500  # per replicate
@@ -126,6 +127,7 @@ def check_stages(steps: ArrayLike) -> np.ndarray:
     good = found.ndim == 1 and found.size > 0 and bool(np.all(found >= 0)) and bool(np.all(np.diff(found) > 0))
     require(good, "steps", steps, "training steps in increasing order, 0 or more")
     require(bool(found[-1] > 0), "steps", steps, "a stage after the start of training")
+    require(bool(found[-1] <= MOST_STEPS), "steps", steps, f"at most {MOST_STEPS:,}")
     return found
 
 

@@ -65,7 +65,7 @@ def predict(
         if discrete:
             steps = np.rint(wanted / problem.training.dt).astype(int)
             path = follow_steps(drive, outputs, problem.training, ridge, int(steps.max()))
-            check_loss(derive(problem, {"f": path[None]})["loss"], np.arange(len(path)))
+            check_loss(derive(problem, {"f": per_point(problem, path)[None]})["loss"], np.arange(len(path)))
             f = path[steps]
             how = "steps"
         else:
