@@ -17,6 +17,7 @@ from widefield.engine.eigenvalues import largest
 from widefield.engine.interpretation import Interpretation, initialise
 from widefield.engine.prepare import make_recording, prepare
 from widefield.engine.program import step
+from widefield.engine.sources import Pool
 from widefield.observables import DEFAULT_KERNELS as KERNELS
 
 SLOW = pytest.mark.slow
@@ -51,7 +52,8 @@ def test_vectors_overlap_as_they_should(gain):
     spec, inputs = prepare(problem, make_recording(problem, ("phi",), 1, 1), "float64", 1e-7)
     kind = Interpretation("mean_field", width)
     kind = dataclasses.replace(kind, room=first_room(kind, spec, 3, inputs.x.shape[-1]))
-    state = initialise(spec, kind, inputs, jax.random.key(0), [])
+    basis = Pool(np.random.default_rng(0).standard_normal((4, width)), (1,)).basis(kind.room.sources[0])
+    state = initialise(spec, kind, inputs, jax.random.key(0), [jnp.asarray(basis)])
     assert state.structure is not None
     strengths = np.array([1.7, -0.9])
     m, n = np.asarray(state.structure[0]) / strengths[:, None], np.asarray(state.structure[1])

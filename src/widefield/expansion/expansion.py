@@ -79,21 +79,33 @@ class FiniteWidth:
         return xr.Dataset(out, self.theory[self._names[0]].coords, {"width": width, "level": level})
 
     def shift(self, name: str, over: float) -> tuple[np.ndarray, np.ndarray]:
-        """b·`over` and its standard error; `over` is 1/N, or a difference of two such."""
+        """b·`over` and its standard error.
+
+        Args:
+            name: of a variable.
+            over: 1/N, or a difference of two such.
+        """
         require_one_of("name", name, self._names)
         line = self._lines[name]
         return line.shift * over, np.sqrt(line.spread[2]) * abs(over)
 
     def covariance(self, a: str, b: str | None = None) -> np.ndarray:
-        """N·covariance between all entries of variable `a` and those of `b` (default `a`), as a matrix.
+        """N·covariance between all entries of two variables, as a matrix.
 
         Entries are in the order of `dataset[a].values.ravel()`; the rank is at most the number of networks.
+
+        Args:
+            a, b: names of variables; b is a by default.
         """
         left, right = self.deviations(a), self.deviations(a if b is None else b)
         return left.T @ right
 
     def deviations(self, name: str) -> np.ndarray:
-        """(networks, entries): scaled deviations D from the means of each width, with C = DᵀD."""
+        """(networks, entries): scaled deviations D from the means of each width, with C = DᵀD.
+
+        Args:
+            name: of a variable.
+        """
         require_one_of("name", name, self._names)
         groups = self._runs[name]
         freedom = sum(len(runs) - 1 for runs in groups.values())

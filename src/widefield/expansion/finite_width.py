@@ -35,6 +35,7 @@ def finite_width(
     Linear networks have their m in closed form. Cost: one solve and len(widths)·seeds networks.
 
     Args:
+        problem: what is trained.
         widths: one or more; two or more also say whether 1/N has set in.
         seeds: networks of each width.
         seed: the same seed gives the same numbers.

@@ -38,8 +38,13 @@ class Identification:
         indistinguishable: groups of candidates that these data could not tell apart.
         apart: how many standard deviations candidates are apart in these data (row: true one).
         deciding: log odds of the best candidate against the next, from each stage, layer and stimulus.
+        against: the next of them, or None.
+        level: of intervals.
+        observation: what was observed.
+        kind: "kernel" or "rdm".
         goodness: how the best candidate fits: T, its expectation and the probability of one as large.
-        observed, predicted: features of the observation and of the best candidate, (layer, stage, pair).
+        observed, predicted, errors: features of the observation and of the best candidate, and the standard errors of
+            their difference, (layer, stage, pair).
     """
 
     posterior: xr.DataArray

@@ -63,6 +63,7 @@ def identify(
         dt: training step of a sweep's dataset, which does not hold it.
         networks: per candidate, for fluctuations, where a width is given.
         seed: the same seed gives the same numbers.
+        progress: as in `wf.solve`.
         options: options of `wf.solve`.
 
     Example:

@@ -35,6 +35,8 @@ class Power:
     """What it takes to tell two rules apart.
 
     Attributes:
+        names: of the two rules.
+        confidence, wanted, noise: what was asked for: the posterior, in which share of experiments, and the noise.
         table: by neurons and trials, `distance` (standard deviations between the rules), `probability` (that the true
             rule gets a posterior above `confidence`, of the two) and `correct` (that it gets the higher one).
         needed: neurons per layer for each number of trials; NaN where no number is enough (finite width, or a million).
@@ -112,6 +114,9 @@ def power(
         kind: "kernel", or "rdm" for dissimilarities.
         confidence: the posterior that the true rule should get.
         probability: in which share of experiments it should.
+        time_scale: as in `wf.candidates`.
+        seed: the same seed gives the same numbers.
+        progress: as in `wf.solve`.
         options: options of `wf.solve`, and `networks`, as in `wf.candidates`.
 
     Example:

@@ -96,6 +96,7 @@ class Candidates(Mapping[str, Prediction]):
     """Predictions by the names of candidates, all for the same stages and width; made by `wf.candidates`.
 
     Attributes:
+        predictions: by name.
         steps: the stages, in training steps.
         width: N, or None for infinite width.
         time_scale: slowest and fastest learning that the predictions are made for.
@@ -117,7 +118,11 @@ class Candidates(Mapping[str, Prediction]):
         return len(self._predictions)
 
     def only(self, names: list[str]) -> Candidates:
-        """Some of the candidates."""
+        """Some of the candidates.
+
+        Args:
+            names: which.
+        """
         return Candidates({name: self[name] for name in names}, self.steps, self.width, self.time_scale)
 
     @property

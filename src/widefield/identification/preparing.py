@@ -62,6 +62,7 @@ def candidates(
         networks: networks of each candidate, from which shift b/N and covariance C/N come.
         time_scale: by how much learning may be slower or faster than the candidates say; a number fixes it.
         seed: the same seed gives the same numbers.
+        progress: as in `wf.solve`.
         options: options of `wf.solve`, e.g. samples, seeds, accuracy.
     """
     named = name_problems(problems, vary)

@@ -31,6 +31,7 @@ class Observation:
         kind: "kernel" or "rdm".
         steps: training step of each stage, in steps of the problem that it is held against.
         layers: label of each layer: 1, 2, … from the input, −1, −2, … from the output.
+        stimuli: how many there are.
         neurons: recorded neurons per layer; None where the values are of all neurons that there are.
         trials: trials per stimulus; None without.
         noise: variance from trial to trial, (layer, stage, stimulus).
@@ -101,6 +102,7 @@ class Observation:
         """Kernels of all neurons of one network: a `Result` of `wf.simulate(…, seeds=1)` or `Result.from_arrays`.
 
         Args:
+            result: one network's.
             steps: which of the recorded steps; default all of them.
             layers: which layers; default all of them.
         """
@@ -129,7 +131,11 @@ class Observation:
         return unfold(self.values, self.kind, self.stimuli).transpose(1, 0, 2, 3)
 
     def features(self, kind: str) -> np.ndarray:
-        """Values as kernels or dissimilarities, (layer, stage, pair)."""
+        """Values as kernels or dissimilarities, (layer, stage, pair).
+
+        Args:
+            kind: "kernel" or "rdm".
+        """
         require_one_of("kind", kind, KINDS)
         if kind == self.kind:
             return self.values
@@ -138,7 +144,11 @@ class Observation:
         return self.values @ dissimilarity_map(self.stimuli).T
 
     def single_neurons(self, kind: str) -> list[np.ndarray] | None:
-        """Features of single neurons per layer, (stage·pair, neuron), whose mean is `features`; None for kernels."""
+        """Features of single neurons per layer, (stage·pair, neuron), whose mean is `features`; None for kernels.
+
+        Args:
+            kind: "kernel" or "rdm".
+        """
         if self.activity is None:
             return None
         out = []
@@ -150,7 +160,11 @@ class Observation:
         return out
 
     def standard_errors(self, kind: str) -> np.ndarray | None:
-        """Of `features`, from the scatter over neurons, (layer, stage, pair)."""
+        """Of `features`, from the scatter over neurons, (layer, stage, pair).
+
+        Args:
+            kind: "kernel" or "rdm".
+        """
         single = self.single_neurons(kind)
         if single is None:
             return None
@@ -180,7 +194,11 @@ class Observation:
         return xr.Dataset(out, {"layer": list(self.layers), "step": ("stage", self.steps)})
 
     def result(self, problem: Problem) -> Result:
-        """The kernels as a `Result`, to be compared and drawn; layers must be all those of the problem's network."""
+        """The kernels as a `Result`, to be compared and drawn.
+
+        Args:
+            problem: what they are compared with; all layers of its network must have been observed.
+        """
         require(self.kind == "kernel", "observation", self.kind, "kernels, not dissimilarities")
         order = [layer_index(label, problem.network.depth) for label in self.layers]
         good = sorted(order) == list(range(problem.network.depth))
@@ -189,14 +207,22 @@ class Observation:
         return Result.from_arrays(problem, {"phi": phi}, steps=self.steps)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a netCDF file, which `Observation.load` and `widefield identify` read."""
+        """Write to a netCDF file, which `Observation.load` and `widefield identify` read.
+
+        Args:
+            path: of the file.
+        """
         from .files import save_observation
 
         save_observation(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Observation:
-        """Read what `save` wrote, or one network's kernels from what `Result.save` wrote."""
+        """Read what `save` wrote, or one network's kernels from what `Result.save` wrote.
+
+        Args:
+            path: of the file.
+        """
         from .files import load_observation
 
         return load_observation(path)

@@ -74,6 +74,7 @@ class Comparison:
 
     Attributes:
         a, b: the two results.
+        finite_width: expansion in 1/N, where a shift of that order is to be told from a disagreement.
         deviations: one `Deviation` per variable.
         chance: bound on the probability of the least likely of all deviations, if both had the same means.
     """
