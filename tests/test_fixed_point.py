@@ -133,8 +133,14 @@ def check_against_networks(problem, rule, *, width=1200, networks=10, samples=10
         assert largest_z(theory, ensemble, name) < 7, name
 
 
-@pytest.mark.parametrize("depth", [1, 2])
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    ("rule", "depth"),
+    [
+        pytest.param(rule, depth, marks=[] if rule in ("gd", "fa") or depth == 1 else pytest.mark.slow)
+        for rule in RULES
+        for depth in (1, 2)
+    ],
+)
 def test_agrees_with_dense_networks(rule, depth):
     check_against_networks(make_problem(rule, depth), rule)
 

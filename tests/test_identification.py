@@ -74,6 +74,7 @@ def test_equal_candidates_are_indistinguishable(three):
     assert float(found.posterior.sel(candidate=["strong", "twin"]).min()) > 0.2
 
 
+@pytest.mark.slow
 def test_posteriors_are_calibrated(three):
     """Over recordings of few neurons, what gets a probability p is right in a share p of them."""
     claimed, right = [], []

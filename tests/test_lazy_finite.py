@@ -120,6 +120,7 @@ def test_residual_networks(kind, rule, rho):
     agree(theory, draws, ("phi", "g", "g_tilde", "entk"), bias=0.1)
 
 
+@pytest.mark.slow
 def test_a_rule_without_closed_form_against_networks():
     rng = np.random.default_rng(6)
     draws = [mlp(X, 3, "relu", "sign", 1000, rng, 0.7) for _ in range(40)]

@@ -119,7 +119,7 @@ def test_moments_report_their_error():
     np.testing.assert_allclose(ends, [square, -square], atol=1e-13)
 
 
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("activation", ["relu", pytest.param("tanh", marks=pytest.mark.slow)])
 def test_special_points(activation):
     """Duplicates, antipodes, multiples and the zero vector: finite, symmetric, and equal to what they duplicate."""
     x = np.concatenate([X, X[:2], -X[:2], 3 * X[:1], np.zeros((1, 7))])

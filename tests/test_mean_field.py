@@ -30,7 +30,9 @@ def test_linear_networks_are_solved_exactly(rule, depth):
         np.testing.assert_allclose(theory[name], exact[name], atol=1e-8, err_msg=name)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize(
+    "rule", [*RULES[:2], *(pytest.param(rule, marks=pytest.mark.slow) for rule in RULES[2:])], ids=repr
+)
 def test_wide_networks_agree(rule):
     # 6 variables of up to 500 correlated entries; t with about 10 degrees of freedom. A largest deviation of
     # 8 standard errors has a false-alarm rate below 1 in 200 per rule, and keys are fixed.

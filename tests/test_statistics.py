@@ -65,6 +65,7 @@ def error_exponent(rule, widths, seeds, depth=2) -> float:
     return float(np.polyfit(np.log(widths), np.log(errors), 1)[0])
 
 
+@pytest.mark.slow
 def test_networks_converge_as_one_over_width():
     # With 24 networks per width a squared error has a relative scatter of about √(2/24/3) = 0.17 (some three
     # independent directions carry it), the slope over a factor of 30 one of about 0.06: ±0.25 is 4 of them.

@@ -86,6 +86,7 @@ def test_engine_and_iteration_agree(rule, depth, activation):
     assert chance > FALSE_ALARM, name
 
 
+@pytest.mark.slow
 def test_relu_needs_regression_responses():
     """As above with ReLU at depth 2. Jacobians, which take φ̈ for 0, miss B(t,t) and with it the gradient kernels."""
     problem = make_problem("gd", 2, "relu")
@@ -98,7 +99,7 @@ def test_relu_needs_regression_responses():
 
 
 @pytest.mark.parametrize(
-    ("rule", "depth"), [("gd", 2), *(pytest.param(*case, marks=pytest.mark.slow) for case in [("fa", 2), ("gd", 3)])]
+    ("rule", "depth"), [pytest.param(*case, marks=pytest.mark.slow) for case in [("gd", 2), ("fa", 2), ("gd", 3)]]
 )
 def test_single_entries_of_responses_agree(rule, depth):
     """Where they are determined, against Jacobians, which have ten times less noise than a regression."""
