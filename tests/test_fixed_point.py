@@ -151,6 +151,7 @@ def test_agrees_with_dense_networks_at_depth_3(rule):
     check_against_networks(make_problem(rule, 3), rule, width=2000, samples=2048)
 
 
+@pytest.mark.slow
 def test_relu_needs_regression_responses():
     """φ̈ of ReLU is a delta function, which Jacobian responses miss; they are off by far more than 7 errors."""
     problem = make_problem("gd", 2, "relu", richness=2.0)

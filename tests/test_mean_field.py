@@ -224,6 +224,7 @@ def test_between_recorded_steps_only_the_batch_passes(rule, network, shape, opti
     np.testing.assert_allclose(third["h_final"], every["h_final"], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_minibatches_agree_with_wide_networks():
     # 20 correlated entries, about 14 degrees of freedom: 7 standard errors are a false alarm in under 1 in 500 keys.
     training = wf.Training(8, 0.1, batch_size=2, batch_seed=1)

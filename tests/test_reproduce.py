@@ -75,6 +75,7 @@ def test_fig1_four_rules(slow):
     assert ((data["readout_share"] > 0) & (data["readout_share"] < 1.1)).all()
 
 
+@pytest.mark.slow
 def test_fig4_feedback_correlation(fast):
     data = fast.data["fig4"]
     check_files(fast, FAST)
