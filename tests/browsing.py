@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
-BROWSER = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell")
+BROWSER = next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
 class Tab:

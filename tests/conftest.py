@@ -11,7 +11,7 @@ if tuple(map(int, version("jaxlib").split(".")[:2])) >= (0, 7):
     UNOPTIMISED = " --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + UNOPTIMISED
 
-# Workers that share all processors with their threads take half as long again as workers with one processor each.
+# Threads of workers that share all processors get in each other's way.
 if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "sched_setaffinity"):
     PROCESSORS = sorted(os.sched_getaffinity(0))
     if int(os.environ["PYTEST_XDIST_WORKER_COUNT"]) >= len(PROCESSORS):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from browsing import BROWSER
 from typer.testing import CliRunner
 
 import widefield as wf
@@ -75,7 +76,6 @@ def test_fig1_four_rules(slow):
     assert ((data["readout_share"] > 0) & (data["readout_share"] < 1.1)).all()
 
 
-@pytest.mark.slow
 def test_fig4_feedback_correlation(fast):
     data = fast.data["fig4"]
     check_files(fast, FAST)
@@ -213,12 +213,7 @@ def test_page_is_whole_and_self_contained(fast):
         assert claim.where in text
 
 
-def _browser() -> str | None:
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell")
-    return next((found for name in names if (found := shutil.which(name))), None)
-
-
-@pytest.mark.skipif(_browser() is None, reason="no Chromium or Chrome on this machine")
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on this machine")
 def test_page_in_a_browser(fast, tmp_path):
     """A copy of the page reports on its images in its title; the browser's log holds what its console said."""
     report = (
@@ -234,7 +229,7 @@ def test_page_in_a_browser(fast, tmp_path):
         "--enable-logging=stderr",
         f"--user-data-dir={tmp_path}/p",
     ]
-    command = [_browser(), *options, "--virtual-time-budget=5000", "--dump-dom", copy.as_uri()]
+    command = [BROWSER, *options, "--virtual-time-budget=5000", "--dump-dom", copy.as_uri()]
     shown = subprocess.run(
         command, capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": str(tmp_path)}
     )

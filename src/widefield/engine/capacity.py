@@ -43,14 +43,14 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int) -> 
             made[below] += (matrices[m][1] + fresh) * offsets
             made[above] += matrices[m][0]
         # A block is drawn at a time, of which less may be used.
-        most = most_gaussians(kind.width)
+        most = most_gaussians(kind.width, offsets)
         sources = tuple(min(rounded(size + BLOCK * offsets), most) for size in made)
     return Room(tuple(matrices), tuple(tilde), sources)
 
 
-def most_gaussians(particles: int) -> int:
-    """Room beyond which a run has too few particles: half as many directions, and a block."""
-    return rounded(particles // 2 + BLOCK)
+def most_gaussians(particles: int, offsets: int) -> int:
+    """Room beyond which a run has too few particles: half as many directions, and a block that is drawn."""
+    return rounded(particles // 2 + BLOCK * offsets)
 
 
 def _guess(rows: int, times: int) -> int:
@@ -106,14 +106,17 @@ def undo(state: State, before: State, ok: Array) -> State:
     )
 
 
-def larger(room: Room, used: Room, short: Room, particles: int) -> Room:
-    """Half as much again where there was none left, and where little is left: each growth is compiled anew."""
+def larger(room: Room, used: Room, short: Room, most: int) -> Room:
+    """Half as much again where there was none left, and where little is left: each growth is compiled anew.
+
+    There are never more than `most` Gaussians.
+    """
 
     def grow(size: int, rank: int, out: bool) -> int:
         return rounded(1.5 * size + BLOCK) if out or (size and rank > 0.6 * size) else size
 
     grown = jax.tree.map(grow, room, used, short)
-    return grown._replace(sources=tuple(min(size, most_gaussians(particles)) for size in grown.sources))
+    return grown._replace(sources=tuple(min(size, most) for size in grown.sources))
 
 
 @compiled(static_argnames="room")

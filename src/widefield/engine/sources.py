@@ -25,14 +25,13 @@ def project_out(rows: Array, basis: Array, width: int) -> Array:
     return rows - (rows @ basis.T / width) @ basis
 
 
-def orthonormalise(rows: Array, width: int, missing: Array | None = None) -> Array:
+def orthonormalise(rows: Array, width: int, missing: Array) -> Array:
     """Gram–Schmidt in order by Cholesky: earlier rows do not feel later ones.
 
     Rows that are 0 stay 0; `missing` (k,) is 1 for them, which keeps the factorisation finite.
     """
     gram = (rows @ rows.T / width).astype(jnp.float64)
-    if missing is not None:
-        gram = gram + jnp.diag(missing.astype(gram.dtype))
+    gram = gram + jnp.diag(missing.astype(gram.dtype))
     factor = jnp.linalg.cholesky(gram)
     # The inverse of the small factor and one product: a triangular solve with rows this long is 100 times slower.
     inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(rows), dtype=gram.dtype), lower=True)

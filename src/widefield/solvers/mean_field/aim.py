@@ -14,14 +14,14 @@ from ...problem.activations import LINEAR
 from ...problem.problem import Problem
 from .replicates import Replicates
 
-FIRST_REPLICATES = 8  # of fewer, less than 90 % are within two standard errors of the truth, by Student's t
+FIRST_REPLICATES = 8  # 91 % are then within two standard errors of the truth, by Student's t
 MOST_REPLICATES = 24  # beyond, more particles cost less: they also lower the O(1/S) bias
 MOST_SAMPLES = 2**18
 # A direction below the square root of the rounding error is noise.
 LOWEST_TOLERANCE = {"float64": 1e-7, "float32": 2e-3}
 HIGHEST_TOLERANCE = 0.5
 # The bias is at most about the square of the tolerance, also that of f, which is known several times better than the
-# kernels: with 0.2·√accuracy it is a twentieth of the accuracy, and error bars stay honest. With many points a part of
+# kernels: with 0.2·√accuracy it is a 25th of the accuracy, and error bars stay honest. With many points a part of
 # a question is shared by few of them, and less is lost (benchmarks/tolerance.py).
 TOLERANCE = 0.2
 MANY_ROWS = 150
