@@ -20,7 +20,7 @@ from widefield.engine.sources import Pool
 from widefield.numerics.sobol import quasi_normals
 from widefield.rules.lookup import RULES
 
-WIDTHS = {"mean_field": 256, "conditioned": 64, "dense": 32}
+WIDTHS = {"mean_field": 1024, "conditioned": 64, "dense": 32}
 TOLERANCE = 1e-2
 FEW = [("mlp", "mean_field", "gd")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import jax
@@ -32,8 +33,8 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int) -> 
     for m in range(wiring.matrices):
         frames = len(wiring.asks(m))
         asks = int(spec.track_gradient) + int(bool(spec.uses(m) - {"fresh"}))
-        matrices.append((_guess(frames * rows + len(wiring.structure), 4), _guess(frames * asks * asked, 6)))
-        tilde.append(_guess(frames * asked, 6) if needs_tilde(spec, kind, wiring.ends(m)[0]) else 0)
+        matrices.append((_forward_guess(frames * rows + len(wiring.structure)), _backward_guess(frames * asks * asked)))
+        tilde.append(_backward_guess(frames * asked) if needs_tilde(spec, kind, wiring.ends(m)[0]) else 0)
     sources: tuple[int, ...] = ()
     if kind.kind == "mean_field":
         gates = columns if any(shape.gated for shape in spec.form.shapes) else 0
@@ -53,9 +54,14 @@ def most_gaussians(particles: int, offsets: int) -> int:
     return rounded(particles // 2 + BLOCK * offsets)
 
 
-def _guess(rows: int, times: int) -> int:
+def _forward_guess(rows: int) -> int:
     """Directions that questions of so many rows lead to: several times as many if they are few, not many more else."""
-    return rounded(min(times * rows, 1.5 * rows + 96) + min(rows, BLOCK)) if rows else 0
+    return rounded(min(6 * rows, 1.5 * rows + 96) + min(rows, BLOCK)) if rows else 0
+
+
+def _backward_guess(rows: int) -> int:
+    """The same for the way back, where questions turn more."""
+    return rounded(min(11 * rows, 2 * rows + 112) + min(rows, BLOCK)) if rows else 0
 
 
 def ranks(state: State) -> Room:
@@ -106,14 +112,16 @@ def undo(state: State, before: State, ok: Array) -> State:
     )
 
 
-def larger(room: Room, used: Room, short: Room, most: int) -> Room:
-    """Half as much again where there was none left, and where little is left: each growth is compiled anew.
+def larger(room: Room, used: Room, short: Room, most: int, ahead: float) -> Room:
+    """More where there was none left and where there soon would be: each growth is compiled anew.
 
-    There are never more than `most` Gaussians.
+    A run with `ahead` times its steps so far in all will have at most √ahead times its directions, and half as many
+    again are made at once. There are never more than `most` Gaussians.
     """
+    factor = min(math.sqrt(ahead), 1.5)
 
     def grow(size: int, rank: int, out: bool) -> int:
-        return rounded(1.5 * size + BLOCK) if out or (size and rank > 0.6 * size) else size
+        return max(size + BLOCK * int(out), rounded(factor * rank + BLOCK)) if size else size
 
     grown = jax.tree.map(grow, room, used, short)
     return grown._replace(sources=tuple(min(size, most) for size in grown.sources))

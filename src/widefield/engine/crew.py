@@ -35,16 +35,18 @@ class Crew:
     def train_all(self, where: Sequence[Place], room: Room | None) -> list[Trained]:
         """What is kept of every network, and its last leg. Network i is trained at place i modulo their number.
 
-        Where all are at one place, the first finds the buffers' sizes, so that one compilation serves all others.
-        Several places have programs of their own, and none waits for another.
+        Where all are at one place and nobody knows the buffers' sizes, the first finds them, so that one compilation
+        serves all others. Several places have programs of their own, and none waits for another.
         """
         if len(where) > 1:
             return self._at_many(where, room)
         run = self._run.at(where[0])
-        [first] = self._train(run, [0], room)
-        room = first[1].kind.room
-        others = [(run, [number]) for number in range(1, len(run.keys))]
-        return [first, *(one for [one] in self._side_by_side(others, room, run.workers(room)))]
+        found = []
+        if room is None:
+            found = self._train(run, [0], None)
+            room = found[0][1].kind.room
+        others = [(run, [number]) for number in range(len(found), len(run.keys))]
+        return [*found, *(one for [one] in self._side_by_side(others, room, run.workers(room, len(others))))]
 
     def _at_many(self, where: Sequence[Place], room: Room | None) -> list[Trained]:
         run, count = self._run, len(self._run.keys)

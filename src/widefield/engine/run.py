@@ -181,7 +181,7 @@ class Run:
         self._check_particles(directions)
         self._check_growth(reached, float(grown), int(broken))
         if any(jax.tree.leaves(short)):
-            kind = replace(kind, room=larger(kind.room, used, short, most))
+            kind = replace(kind, room=larger(kind.room, used, short, most, self.total / max(reached, 1)))
             what = f"a run of width {kind.width} at rank {rank}{self.place}"
             size = 2 * self.place.bytes_per_device(state, kind.width)
             check_memory(size, what, SMALLER + ", or raise tolerance", self.place.free_bytes())
@@ -244,15 +244,17 @@ class Run:
         kind = replace(self.kind, room=room or self._first_room())
         return places(self.devices, len(self.keys), kind.width, lambda place: self._sizes(kind, place)[1])
 
-    def workers(self, room: Room) -> int:
-        """How many networks run at once: as many as there are processors, within half of the free memory; one where
-        devices share it, since their sums must come in one order."""
+    def workers(self, room: Room, count: int) -> int:
+        """How many of `count` networks run at once: as many as there are processors, within half of the free memory.
+
+        One where devices share it, since their sums must come in one order.
+        """
         if self.place.split:
             return 1
         _, size = self._sizes(replace(self.kind, room=room), self.place)
         free = self.place.free_bytes()
-        fitting = len(self.keys) if free is None else int(free / 2 / max(size, 1))
-        return max(1, min(os.cpu_count() or 1, fitting, len(self.keys) - 1))
+        fitting = count if free is None else int(free / 2 / max(size, 1))
+        return max(1, min(os.cpu_count() or 1, fitting, count))
 
     def _check_growth(self, reached: int, grown: float, broken: int) -> None:
         if grown <= LOST:

@@ -17,7 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..numerics.compiled import compiled
+
 AHEAD = 32  # matched Gaussians are made this many at a time: one pass over the earlier ones serves all
+PASSED = 128  # earlier ones of a pass
+SOLVED = 16  # rows of a triangular matrix that are inverted at once
 
 
 def project_out(rows: Array, basis: Array, width: int) -> Array:
@@ -34,8 +38,19 @@ def orthonormalise(rows: Array, width: int, missing: Array) -> Array:
     gram = gram + jnp.diag(missing.astype(gram.dtype))
     factor = jnp.linalg.cholesky(gram)
     # The inverse of the small factor and one product: a triangular solve with rows this long is 100 times slower.
-    inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(rows), dtype=gram.dtype), lower=True)
-    return inverse.astype(rows.dtype) @ rows
+    return _inverse(factor).astype(rows.dtype) @ rows
+
+
+def _inverse(lower: Array) -> Array:
+    """The inverse of a triangular matrix, half by half: from some 24 rows on the library below takes a second thread
+    for a solve, which then waits by spinning and takes a processor from the steps of other replicates."""
+    size = len(lower)
+    if size <= SOLVED:
+        return jax.scipy.linalg.solve_triangular(lower, jnp.eye(size, dtype=lower.dtype), lower=True)
+    half = size // 2
+    first, last = _inverse(lower[:half, :half]), _inverse(lower[half:, half:])
+    below = -last @ lower[half:, :half] @ first
+    return jnp.block([[first, jnp.zeros_like(below.T)], [below, last]])
 
 
 class Source(eqx.Module):
@@ -115,8 +130,9 @@ def make_matched(basis: Array) -> Matched:
 class Pool:
     """What the matched Gaussians of one population are made of: the rows of `quasi` (d, S), then plain normals.
 
-    Row i depends on i, the rows before it and `seed` only, so that room can be added. Cost O(room²·S), by NumPy: inside
-    the compiled step random numbers and their orthogonalisation would take half of the compilation.
+    Row i depends on i, the rows before it and `seed` only, so that room can be added. Cost O(room²·S), by two small
+    programs: inside the compiled step it would take half of the compilation, and threads of NumPy's matrix products,
+    which wait by spinning, would take half of the processors from steps of other replicates.
     """
 
     quasi: np.ndarray
@@ -128,25 +144,36 @@ class Pool:
         There are less than S orthonormal rows; those beyond are 0, and a run stops long before it uses them.
         """
         particles = self.quasi.shape[1]
-        out = np.zeros((1 + room, particles))
+        # Whole blocks are read and written; a row of zeros changes nothing, to the last bit.
+        out = np.zeros((-(-(1 + room + AHEAD) // PASSED) * PASSED, particles), self.quasi.dtype)
         out[0] = 1.0
         filled = 1
         if have is not None:
-            out[: len(have)], filled = have, len(have)
+            out[: len(have)], filled = have, 1 + (len(have) - 1) // AHEAD * AHEAD
+            out[filled:] = 0.0
         while filled < min(1 + room, particles):
-            rows = min(AHEAD, particles - filled, 1 + room - filled)
-            new, earlier = self._raw(filled - 1)[:rows], out[:filled]
-            new = new - (new @ earlier.T / particles) @ earlier
-            # Once is enough: random rows are far from those before them. The inverse of a small factor is the quickest.
-            new = np.linalg.inv(np.linalg.cholesky(new @ new.T / particles)) @ new
-            # As they will be read back, so that it does not matter when room is added.
-            out[filled : filled + rows] = new.astype(self.quasi.dtype)
-            filled += rows
-        return out.astype(self.quasi.dtype)
+            new = self._raw(filled - 1)
+            for first in range(0, filled, PASSED):
+                new = _without(new, out[first : first + PASSED])
+            out[filled : filled + AHEAD] = _matched(new, np.arange(filled, filled + AHEAD) >= particles)
+            filled += AHEAD
+        return out[: 1 + room]
 
     def _raw(self, first: int) -> np.ndarray:
         """Gaussians `first`, …, `first` + AHEAD − 1 before they are matched."""
-        quasi = self.quasi[first : first + AHEAD].astype(np.float64)
+        quasi = self.quasi[first : first + AHEAD]
         # NumPy fills short seeds up with zeros; a last number that is not 0 keeps this one apart from all others.
         generator = np.random.default_rng([first, *self.seed, len(self.seed) + 1])
-        return np.concatenate([quasi, generator.standard_normal((AHEAD - len(quasi), self.quasi.shape[1]))])
+        more = generator.standard_normal((AHEAD - len(quasi), self.quasi.shape[1]))
+        return np.concatenate([quasi, more.astype(quasi.dtype)])
+
+
+@compiled()
+def _without(new: Array, earlier: Array) -> Array:
+    return project_out(new, earlier, new.shape[1])
+
+
+@compiled()
+def _matched(new: Array, missing: Array) -> Array:
+    # Once is enough: random rows are far from those before them.
+    return orthonormalise(jnp.where(missing[:, None], 0.0, new), new.shape[1], missing)
