@@ -213,7 +213,8 @@ def take_up(
         chosen = jnp.arange(block) if block == len(unit) else jax.lax.top_k(left, block)[1]
         residual = project_out(unit[chosen], side.asked, width)
         shares, vectors = jnp.linalg.eigh((residual @ residual.T / width).astype(jnp.float64))
-        shares, vectors = shares[::-1], vectors[:, ::-1]  # most variance first: it gets the best quasi-random dimension
+        # Most variance first: it gets the best quasi-random dimension.
+        shares, vectors = shares[::-1], with_sign(vectors[:, ::-1])
         # Row by row, what is left behind the first m directions; as few are taken as leave little enough of each row.
         parts = vectors**2 * jnp.maximum(shares, 0.0)
         behind = jnp.sum(parts, axis=1, keepdims=True) - jnp.cumsum(parts, axis=1)
@@ -252,6 +253,13 @@ def take_up(
     side, other, kept, source, known, left = jax.lax.while_loop(more, extend, start)
     side = replace(side, short=side.short | ((jnp.max(left) > allowed) & ~source.full))
     return Asked(side, other, kept, source, known * question.size[:, None])
+
+
+def with_sign(vectors: Array) -> Array:
+    """Eigenvectors (columns) with a sign that rounding does not turn: a direction of the other sign would be another
+    draw, and several devices round differently from one. The numbers that they are weighed with are arbitrary."""
+    weights = jnp.cos(jnp.arange(1.0, 1.0 + len(vectors), dtype=vectors.dtype))
+    return jnp.where(weights @ vectors < 0, -vectors, vectors)
 
 
 def make_low_rank(
