@@ -27,8 +27,8 @@ class Side(eqx.Module):
     """Past questions from one side: orthonormal rows `asked` and W(0)'s `answers` on the other side.
 
     `met` (room, room of the other side) is the overlap of the rows asked with the other side's answers; `response` is
-    its part that was known when a row was asked: that of W(0)'s answer along the other side's asked rows. `short` tells
-    that there was no room for what was new in a question.
+    its part that was known when a row was asked: that of W(0)'s answer along the other side's asked rows. `largest` is
+    the size of the largest row of all questions. `short` tells that there was no room for what was new in a question.
     """
 
     asked: Array
@@ -36,6 +36,7 @@ class Side(eqx.Module):
     met: Array
     response: Array
     rank: Array
+    largest: Array
     short: Array
 
 
@@ -150,7 +151,7 @@ class LowRank(WideMatrix):
             return Side(
                 fit(own.asked, own.rank, size), fit(own.answers, own.rank, size),
                 small(own.met, own, size, other, other_size), small(own.response, own, size, other, other_size),
-                own.rank, jnp.zeros_like(own.short),
+                own.rank, own.largest, jnp.zeros_like(own.short),
             )  # fmt: skip
 
         ahead, back, rank = self.forward_side, self.backward_side, self.forward_side.rank
@@ -163,10 +164,10 @@ class LowRank(WideMatrix):
 
 
 class Question(NamedTuple):
-    """Rows (k, n) as multiples `size` of `unit` rows, with the coordinates `known` (k, room) of those on rows asked."""
+    """Rows (k, n) in units of the `largest` row so far, and their coordinates `known` (k, room) on the rows asked."""
 
     unit: Array
-    size: Array
+    largest: Array
     known: Array
 
 
@@ -181,16 +182,21 @@ class Asked(NamedTuple):
 
 
 def pose(rows: Array, side: Side, width: int) -> Question:
-    size = jnp.sqrt(jnp.mean(rows**2, axis=1) * (rows.shape[1] / width))
-    unit = rows / jnp.where(size > 0, size, 1.0)[:, None]
-    return Question(unit, size, unit @ side.asked.T / width)
+    """What is lost of a row counts by its size: gradients that have faded over many frames need few directions."""
+    largest = jnp.maximum(side.largest, jnp.max(_size(rows, width)))
+    unit = rows / jnp.where(largest > 0, largest, 1.0)
+    return Question(unit, largest, unit @ side.asked.T / width)
+
+
+def _size(rows: Array, width: int) -> Array:
+    return jnp.sqrt(jnp.mean(rows**2, axis=1) * (rows.shape[1] / width))
 
 
 def take_up(
     question: Question, side: Side, other: Side, kept: list[Array], scales: list[Array], source: Source, key: Array,
     tolerance: Array, width: int,
 ) -> Asked:  # fmt: skip
-    """Extend `side` by what is new in a question, until less than `tolerance` of every row is left.
+    """Extend `side` by what is new in a question, until of every row less than `tolerance` of the largest is left.
 
     Rows of `kept` get `scales` times W(0)'s answers to the new directions. Where nothing is new the loop does not run
     and no buffer is touched; Pythagoras tells for the price of one pass over `known`.
@@ -198,8 +204,7 @@ def take_up(
     unit, known = question.unit, question.known
     block, offsets = min(len(unit), BLOCK), other.asked.shape[1] // width
     room = len(side.asked)
-    present = (question.size > 0).astype(jnp.float64)
-    left = present - jnp.sum(known.astype(jnp.float64) ** 2, axis=1)
+    left = _size(unit, width).astype(jnp.float64) ** 2 - jnp.sum(known.astype(jnp.float64) ** 2, axis=1)
     allowed = tolerance.astype(jnp.float64) ** 2
     # A direction below the square root of the rounding error is noise.
     lowest = jnp.maximum(allowed / 16, 16 * jnp.finfo(unit.dtype).eps)
@@ -244,15 +249,16 @@ def take_up(
         kept = [put(buffer, scale * answers) for buffer, scale in zip(kept, scales, strict=False)]
         side = Side(
             put(side.asked, asked), put(side.answers, answers), put(side.met, response), put(side.response, response),
-            side.rank + fresh, side.short,
+            side.rank + fresh, side.largest, side.short,
         )  # fmt: skip
         other = replace(other, met=jax.lax.dynamic_update_slice(other.met, met.T, (zero, at)))
         return side, other, kept, source.take(fresh * offsets, block * offsets), known, left
 
     start = (side, other, kept, source, known, left)
     side, other, kept, source, known, left = jax.lax.while_loop(more, extend, start)
-    side = replace(side, short=side.short | ((jnp.max(left) > allowed) & ~source.full))
-    return Asked(side, other, kept, source, known * question.size[:, None])
+    short = side.short | ((jnp.max(left) > allowed) & ~source.full)
+    side = replace(side, largest=question.largest, short=short)
+    return Asked(side, other, kept, source, known * question.largest)
 
 
 def with_sign(vectors: Array) -> Array:
@@ -275,7 +281,8 @@ def make_low_rank(
     def side(rows: int, others: int, asked: int, answered: int) -> Side:
         small = jnp.zeros((rows, others), dtype)
         large = jnp.zeros((rows, asked), dtype), jnp.zeros((rows, answered), dtype)
-        return Side(large[0], large[1], small, small, jnp.zeros((), jnp.int32), jnp.asarray(False))
+        none = jnp.zeros((), dtype)
+        return Side(large[0], large[1], small, small, jnp.zeros((), jnp.int32), none, jnp.asarray(False))
 
     current = jnp.zeros((forward, out), dtype)
     return LowRank(
