@@ -369,6 +369,10 @@ WRONG = {
     "leak 0": (lambda: ask(leak=0.0), ["leak is 0.0", "(0, 1]"]),
     "leak above 1": (lambda: ask(leak=1.5), ["leak is 1.5", "(0, 1]"]),
     "gain below 0": (lambda: ask(gain=-1.0), ["gain is -1.0", "0 or more"]),
+    "signs of nothing": (
+        lambda: wf.Problem(wf.Dataset(X, np.ones(3)), wf.RNN(gain=0), "sign_symmetric", 1.0, wf.Training(1, 0.1)),
+        ["gain is 0", "SignSymmetric"],
+    ),
     "readout": (lambda: ask(readout="first"), ["readout is 'first'", "last, every"]),
     "readout weights for hidden layers": (
         lambda: wf.Problem(wf.Dataset(X[0], X[0, :, 0]), wf.MLP(2), "eprop", 1.0, wf.Training(1, 0.1)),

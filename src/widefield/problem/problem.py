@@ -54,6 +54,8 @@ class Problem:
                     f"rule is {rule!r} in hidden layer {layer + 1}, whose neurons have no readout weights to be taught "
                     "by; allowed there: other rules"
                 )
+            if rule.feedback.entrywise is not None and self.wiring.matrices and not self.wiring.start:
+                raise InputError(f"gain is 0 under rule {rule!r}: weights that are 0 have no sign; allowed: above 0")
 
     def _check_targets(self) -> None:
         data, frames = self.data, self.network.target_frames(self.data.x.shape)
