@@ -33,8 +33,12 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int) -> 
     for m in range(wiring.matrices):
         frames = len(wiring.asks(m))
         asks = int(spec.track_gradient) + int(bool(spec.uses(m) - {"fresh"}))
-        matrices.append((_forward_guess(frames * rows + len(wiring.structure)), _backward_guess(frames * asks * asked)))
-        tilde.append(_backward_guess(frames * asked) if needs_tilde(spec, kind, wiring.ends(m)[0]) else 0)
+        # A width has no more directions than neurons.
+        most_forward, most = rounded(offsets * kind.width + BLOCK), rounded(kind.width + BLOCK)
+        forward = min(_forward_guess(frames * rows + len(wiring.structure)), most_forward)
+        matrices.append((forward, min(_backward_guess(frames * asks * asked), most)))
+        fresh = needs_tilde(spec, kind, wiring.ends(m)[0])
+        tilde.append(min(_backward_guess(frames * asked), most) if fresh else 0)
     sources: tuple[int, ...] = ()
     if kind.kind == "mean_field":
         gates = columns if any(shape.gated for shape in spec.form.shapes) else 0

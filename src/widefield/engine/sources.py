@@ -9,7 +9,9 @@ change nothing.
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,10 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..numerics.compiled import compiled
-
 AHEAD = 32  # matched Gaussians are made this many at a time: one pass over the earlier ones serves all
-PASSED = 128  # earlier ones of a pass
+PASSED = 64  # earlier ones of a pass
+PIECE = 64  # particles of a product: for larger ones NumPy's library takes threads of its own, which spin too
 SOLVED = 16  # rows of a triangular matrix that are inverted at once
 
 
@@ -38,19 +39,22 @@ def orthonormalise(rows: Array, width: int, missing: Array) -> Array:
     gram = gram + jnp.diag(missing.astype(gram.dtype))
     factor = jnp.linalg.cholesky(gram)
     # The inverse of the small factor and one product: a triangular solve with rows this long is 100 times slower.
-    return _inverse(factor).astype(rows.dtype) @ rows
+    return _inverse(factor, _small_inverse, jnp.block).astype(rows.dtype) @ rows
 
 
-def _inverse(lower: Array) -> Array:
+def _small_inverse(lower: Array) -> Array:
+    return jax.scipy.linalg.solve_triangular(lower, jnp.eye(len(lower), dtype=lower.dtype), lower=True)
+
+
+def _inverse(lower: Any, of_small: Callable[[Any], Any], block: Callable[[Any], Any]) -> Any:
     """The inverse of a triangular matrix, half by half: from some 24 rows on the library below takes a second thread
     for a solve, which then waits by spinning and takes a processor from the steps of other replicates."""
-    size = len(lower)
-    if size <= SOLVED:
-        return jax.scipy.linalg.solve_triangular(lower, jnp.eye(size, dtype=lower.dtype), lower=True)
-    half = size // 2
-    first, last = _inverse(lower[:half, :half]), _inverse(lower[half:, half:])
+    if len(lower) <= SOLVED:
+        return of_small(lower)
+    half = len(lower) // 2
+    first, last = (_inverse(part, of_small, block) for part in (lower[:half, :half], lower[half:, half:]))
     below = -last @ lower[half:, :half] @ first
-    return jnp.block([[first, jnp.zeros_like(below.T)], [below, last]])
+    return block([[first, 0.0 * below.T], [below, last]])
 
 
 class Source(eqx.Module):
@@ -130,9 +134,8 @@ def make_matched(basis: Array) -> Matched:
 class Pool:
     """What the matched Gaussians of one population are made of: the rows of `quasi` (d, S), then plain normals.
 
-    Row i depends on i, the rows before it and `seed` only, so that room can be added. Cost O(room²·S), by two small
-    programs: inside the compiled step it would take half of the compilation, and threads of NumPy's matrix products,
-    which wait by spinning, would take half of the processors from steps of other replicates.
+    Row i depends on i, the rows before it and `seed` only, so that room can be added. Cost O(room²·S), by NumPy: inside
+    the compiled step it would take half of the compilation.
     """
 
     quasi: np.ndarray
@@ -154,8 +157,12 @@ class Pool:
         while filled < min(1 + room, particles):
             new = self._raw(filled - 1)
             for first in range(0, filled, PASSED):
-                new = _without(new, out[first : first + PASSED])
-            out[filled : filled + AHEAD] = _matched(new, np.arange(filled, filled + AHEAD) >= particles)
+                earlier = out[first : first + PASSED]
+                new = new - _combined(_overlaps(new, earlier), earlier)
+            # Once is enough: random rows are far from those before them.
+            rows = min(AHEAD, particles - filled)
+            factor = np.linalg.cholesky(_overlaps(new[:rows], new[:rows]))
+            out[filled : filled + rows] = _combined(_inverse(factor, np.linalg.inv, np.block), new[:rows])
             filled += AHEAD
         return out[: 1 + room]
 
@@ -168,12 +175,18 @@ class Pool:
         return np.concatenate([quasi, more.astype(quasi.dtype)])
 
 
-@compiled()
-def _without(new: Array, earlier: Array) -> Array:
-    return project_out(new, earlier, new.shape[1])
+def _overlaps(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """⟨a, b⟩ = a·b/S of rows (k, S) and (m, S)."""
+    particles = a.shape[1]
+    whole = particles // PIECE * PIECE
+    pieces = [rows[:, :whole].reshape(len(rows), -1, PIECE).swapaxes(0, 1) for rows in (a, b)]
+    total = np.sum(pieces[0] @ pieces[1].swapaxes(1, 2), axis=0) + a[:, whole:] @ b[:, whole:].T
+    return total / particles
 
 
-@compiled()
-def _matched(new: Array, missing: Array) -> Array:
-    # Once is enough: random rows are far from those before them.
-    return orthonormalise(jnp.where(missing[:, None], 0.0, new), new.shape[1], missing)
+def _combined(coefficients: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Coefficients (k, m) times rows (m, S)."""
+    whole = rows.shape[1] // PIECE * PIECE
+    pieces = rows[:, :whole].reshape(len(rows), -1, PIECE).swapaxes(0, 1)
+    first = (coefficients @ pieces).swapaxes(0, 1).reshape(len(coefficients), whole)
+    return np.concatenate([first, coefficients @ rows[:, whole:]], axis=1)
