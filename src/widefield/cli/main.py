@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+import threading
+from typing import Any
 
 from ..errors import MissingExtraError
 from ..extras import require_extra
@@ -20,9 +23,21 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no Greek shows "?" in its place
+    sys.unraisablehook = press_again
     from .app import app
 
     app(prog_name="widefield")
+
+
+def press_again(lost: Any) -> None:
+    """Python prints and forgets a Ctrl-C that comes where it cannot raise, such as while it collects garbage.
+
+    A moment later it comes again; at once, it would be lost again in here.
+    """
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        threading.Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def keep_compiled_programs() -> None:
