@@ -144,9 +144,11 @@ class Pool:
     def basis(self, room: int, have: np.ndarray | None = None) -> np.ndarray:
         """The constant and `room` Gaussians, (1 + room, S); `have` is a smaller basis of this pool.
 
-        There are less than S orthonormal rows; those beyond are 0, and a run stops long before it uses them.
+        A run stops where it would use more than S/2 rows; those beyond 3S/4 are 0, since the last of S orthonormal rows
+        would be made of rounding errors.
         """
         particles = self.quasi.shape[1]
+        most = particles * 3 // 4
         # Whole blocks are read and written; a row of zeros changes nothing, to the last bit.
         out = np.zeros((-(-(1 + room + AHEAD) // PASSED) * PASSED, particles), self.quasi.dtype)
         out[0] = 1.0
@@ -154,13 +156,13 @@ class Pool:
         if have is not None:
             out[: len(have)], filled = have, 1 + (len(have) - 1) // AHEAD * AHEAD
             out[filled:] = 0.0
-        while filled < min(1 + room, particles):
+        while filled < min(1 + room, most):
             new = self._raw(filled - 1)
             for first in range(0, filled, PASSED):
                 earlier = out[first : first + PASSED]
                 new = new - _combined(_overlaps(new, earlier), earlier)
             # Once is enough: random rows are far from those before them.
-            rows = min(AHEAD, particles - filled)
+            rows = min(AHEAD, most - filled)
             factor = np.linalg.cholesky(_overlaps(new[:rows], new[:rows]))
             out[filled : filled + rows] = _combined(_inverse(factor, np.linalg.inv, np.block), new[:rows])
             filled += AHEAD
