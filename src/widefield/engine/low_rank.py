@@ -21,6 +21,7 @@ from .sources import Source, orthonormalise, project_out
 from .wide_matrix import Ask, Rates, WideMatrix
 
 BLOCK = 32  # new directions are taken up this many at a time
+SMALL = 0.3  # rows below this share of the largest are answered as well as one of this size, not better
 
 
 class Side(eqx.Module):
@@ -164,9 +165,14 @@ class LowRank(WideMatrix):
 
 
 class Question(NamedTuple):
-    """Rows (k, n) in units of the `largest` row so far, and their coordinates `known` (k, room) on the rows asked."""
+    """Rows (k, n) as multiples `size` of `unit` rows, with the coordinates `known` (k, room) of those on rows asked.
+
+    `size` is that of the row, or a share of the `largest` row so far where the row is smaller: gradients that have
+    faded over many frames change little, and need few directions.
+    """
 
     unit: Array
+    size: Array
     largest: Array
     known: Array
 
@@ -182,10 +188,11 @@ class Asked(NamedTuple):
 
 
 def pose(rows: Array, side: Side, width: int) -> Question:
-    """What is lost of a row counts by its size: gradients that have faded over many frames need few directions."""
-    largest = jnp.maximum(side.largest, jnp.max(_size(rows, width)))
-    unit = rows / jnp.where(largest > 0, largest, 1.0)
-    return Question(unit, largest, unit @ side.asked.T / width)
+    own = _size(rows, width)
+    largest = jnp.maximum(side.largest, jnp.max(own))
+    size = jnp.maximum(own, SMALL * largest)
+    unit = rows / jnp.where(size > 0, size, 1.0)[:, None]
+    return Question(unit, size, largest, unit @ side.asked.T / width)
 
 
 def _size(rows: Array, width: int) -> Array:
@@ -196,7 +203,7 @@ def take_up(
     question: Question, side: Side, other: Side, kept: list[Array], scales: list[Array], source: Source, key: Array,
     tolerance: Array, width: int,
 ) -> Asked:  # fmt: skip
-    """Extend `side` by what is new in a question, until of every row less than `tolerance` of the largest is left.
+    """Extend `side` by what is new in a question, until less than `tolerance` of the size of every row is left.
 
     Rows of `kept` get `scales` times W(0)'s answers to the new directions. Where nothing is new the loop does not run
     and no buffer is touched; Pythagoras tells for the price of one pass over `known`.
@@ -258,7 +265,7 @@ def take_up(
     side, other, kept, source, known, left = jax.lax.while_loop(more, extend, start)
     short = side.short | ((jnp.max(left) > allowed) & ~source.full)
     side = replace(side, largest=question.largest, short=short)
-    return Asked(side, other, kept, source, known * question.largest)
+    return Asked(side, other, kept, source, known * question.size[:, None])
 
 
 def with_sign(vectors: Array) -> Array:
