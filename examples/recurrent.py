@@ -3,7 +3,7 @@
 Two numbers come, silence follows, and their sum is asked for. The picture shows how fast each rule learns, how far back
 in the sequence its pseudo-gradient points along the gradient, and the outlier that learning adds to the spectrum of W.
 
-    python examples/recurrent.py            # picture in recurrent/, some minutes on 2 cores
+    python examples/recurrent.py            # picture in recurrent/
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Confusion matrix over networks that were not used to make predictions, ρ and γ₀ of feedback alignment with intervals,
 and how many neurons it takes to tell rules apart.
 
-    python examples/which_rule.py            # pictures in which_rule/, under 10 minutes on 2 cores
-    python examples/which_rule.py --small    # a minute or two, with larger errors
+    python examples/which_rule.py            # pictures in which_rule/
+    python examples/which_rule.py --small    # less work, with larger errors
 """
 
 from __future__ import annotations
