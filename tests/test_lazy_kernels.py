@@ -217,6 +217,7 @@ def test_laws(points, rule, activation, data):
     np.testing.assert_allclose(block.entk, full.entk[:split, split:], rtol=1e-7, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_laws_for_tables_and_convolutions():
     images = RNG.standard_normal((5, 6, 2))
     cases = [

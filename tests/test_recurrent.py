@@ -291,11 +291,8 @@ AGREE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("rule", "readout", "leak", "gain"),
-    [AGREE[0], *[pytest.param(*case, marks=SLOW) for case in AGREE[1:]]],
-    ids=repr,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("rule", "readout", "leak", "gain"), AGREE, ids=repr)
 def test_theory_is_the_limit_of_wide_networks(rule, readout, leak, gain):
     """False alarm in less than 1 of 1000 keys; measured error bars of networks are 0.5 % of f and 1.5 % of K."""
     # Gated linear neurons have no bound: some networks of width 100 explode with the larger step.
