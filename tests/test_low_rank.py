@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from widefield.engine.low_rank import make_low_rank
+from widefield.engine.capacity import larger, most_gaussians
+from widefield.engine.interpretation import Room
+from widefield.engine.low_rank import make_low_rank, with_sign
 from widefield.engine.sources import Plain, Pool, make_matched
 from widefield.engine.wide_matrix import Ask, Rates
 
@@ -69,6 +71,39 @@ def test_what_is_learnt_is_the_sum_of_updates(kind, seed, decay):
         taught = taught.update(record, teaching, Rates(*(jnp.asarray(rate) for rate in (decay, 1.0, 0.0, 0.0))))
         learnt = decay * learnt + np.asarray(teaching).T @ np.asarray(rows) / WIDTH
     assert int(taught.forward_side.rank) == ROUNDS * POINTS
+
+
+def test_a_small_question_is_measured_by_a_share_of_the_largest():
+    """With tolerance 0.1 a row of 0.02 of the largest is below 0.1 of SMALL = 0.3, one of 0.04 is above."""
+    rng = np.random.default_rng(0)
+    first, other = (jnp.asarray(rng.standard_normal((1, WIDTH))) for _ in range(2))
+    first, other = (row / jnp.sqrt(jnp.mean(row**2)) for row in (first, other))
+    ranks = []
+    for size in (0.02, 0.04):
+        matrix, out, _, _ = forward(fresh_matrix(0.1), first, sources("matched", 0)[0], jax.random.key(0))
+        matrix, *_ = forward(matrix, size * other, out, jax.random.key(1))
+        ranks.append(int(matrix.forward_side.rank))
+    assert ranks == [1, 2]
+
+
+@given(seed=st.integers(0, 10**6), size=st.integers(1, 32))
+def test_signs_of_eigenvectors_do_not_matter(seed, size):
+    rng = np.random.default_rng(seed)
+    vectors = jnp.asarray(np.linalg.qr(rng.standard_normal((size, size)))[0])
+    turned = vectors * rng.choice([-1.0, 1.0], size)
+    np.testing.assert_array_equal(with_sign(turned), with_sign(vectors))
+
+
+@given(ahead=st.floats(1.0, 100.0), rank=st.integers(0, 480), offsets=st.integers(1, 9))
+def test_what_was_short_can_draw_a_block_after_one_growth(ahead, rank, offsets):
+    """Rooms are those of a run that has just found no room for a block of 32 directions per offset."""
+    room = Room(((32 * (rank // 32) + 32, 0),), (64,), (32 * (rank // 32) + 32,))
+    used, short = Room(((rank, 0),), (3,), (rank,)), Room(((True, False),), (False,), (True,))
+    grown = larger(room, used, short, 4096, offsets, ahead)
+    assert grown.matrices[0][0] >= rank + 32
+    assert grown.matrices[0][1] == 0
+    assert grown.feedbacks == (64,)
+    assert rank + 32 * offsets <= grown.sources[0] <= most_gaussians(4096, offsets)
 
 
 def test_only_what_is_new_in_a_question_adds_directions():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -116,19 +117,20 @@ def undo(state: State, before: State, ok: Array) -> State:
     )
 
 
-def larger(room: Room, used: Room, short: Room, most: int, ahead: float) -> Room:
+def larger(room: Room, used: Room, short: Room, width: int, offsets: int, ahead: float) -> Room:
     """More where there was none left and where there soon would be: each growth is compiled anew.
 
-    A run with `ahead` times its steps so far in all will have at most √ahead times its directions, and half as many
-    again are made at once. There are never more than `most` Gaussians.
+    `ahead` is the number of steps in all over that so far. Directions are expected to become √ahead times as many, and
+    there is room for half as many again at most.
     """
     factor = min(math.sqrt(ahead), 1.5)
 
-    def grow(size: int, rank: int, out: bool) -> int:
-        return max(size + BLOCK * int(out), rounded(factor * rank + BLOCK)) if size else size
+    def grow(drawn: int, size: int, rank: int, out: bool) -> int:
+        return max(size + drawn * int(out), rounded(factor * rank + drawn)) if size else size
 
-    grown = jax.tree.map(grow, room, used, short)
-    return grown._replace(sources=tuple(min(size, most) for size in grown.sources))
+    grown = jax.tree.map(partial(grow, BLOCK), room, used, short)
+    sources = map(partial(grow, BLOCK * offsets), room.sources, used.sources, short.sources)
+    return grown._replace(sources=tuple(min(size, most_gaussians(width, offsets)) for size in sources))
 
 
 @compiled(static_argnames="room")

@@ -175,13 +175,15 @@ class Run:
         kind, reached = leg.kind, int(reached)
         directions = max([0, *map(int, used.sources)])
         rank = max([0, *(int(r) for pair in used.matrices for r in pair), *map(int, used.feedbacks)])
-        most = most_gaussians(kind.width, self.spec.wiring.layout.offsets)
+        offsets = self.spec.wiring.layout.offsets
+        most = most_gaussians(kind.width, offsets)
         if any(out and size >= most for size, out in zip(kind.room.sources, short.sources, strict=True)):
             directions = max(directions, most)
         self._check_particles(directions)
         self._check_growth(reached, float(grown), int(broken))
         if any(jax.tree.leaves(short)):
-            kind = replace(kind, room=larger(kind.room, used, short, most, self.total / max(reached, 1)))
+            ahead = self.total / max(reached, 1)
+            kind = replace(kind, room=larger(kind.room, used, short, kind.width, offsets, ahead))
             what = f"a run of width {kind.width} at rank {rank}{self.place}"
             size = 2 * self.place.bytes_per_device(state, kind.width)
             check_memory(size, what, SMALLER + ", or raise tolerance", self.place.free_bytes())
@@ -247,7 +249,7 @@ class Run:
     def workers(self, room: Room, count: int) -> int:
         """How many of `count` networks run at once: as many as there are processors, within half of the free memory.
 
-        One where devices share it, since their sums must come in one order.
+        One where devices share a network, since their sums must come in one order.
         """
         if self.place.split:
             return 1
