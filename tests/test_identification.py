@@ -63,6 +63,40 @@ def test_data_of_another_law_are_none_of_these(three):
     assert found.goodness.chance < 1e-4
 
 
+def test_a_rule_outside_that_fits_better_is_none_of_these(three):
+    """A neighbour that the goodness of fit does not see; the true candidate beside it stays."""
+    near = prediction(STRONG + target_of(0.003, seed=8), seed=3)
+    with_near = Candidates(dict(three), STEPS, None, others={"near": near})
+    seen = record(STRONG + target_of(0.003, seed=8), 200, 12)
+    assert wf.identify(seen, three).best == "strong"
+    found = wf.identify(seen, with_near)
+    assert found.best == NONE
+    assert found.outside == "near"
+    assert "near fits best" in found.summary()
+    own = wf.identify(record(STRONG, 200, 13), with_near)
+    assert own.best == "strong"
+    assert own.outside is None
+
+
+def test_candidates_that_are_left_out_are_rules_outside(three):
+    some = three.only(["weak", "strong"])
+    assert list(some.others) == ["other"]
+    assert list(some.only(["weak"]).others) == ["strong", "other"]
+
+
+def test_the_usual_rules_outside_are_those_that_no_candidate_has(problem):
+    import dataclasses
+
+    from widefield.identification.others import usual_problems
+
+    rules = [wf.rules.GD(), wf.rules.FA(0.5), wf.rules.FA(0.3)]
+    made = usual_problems([dataclasses.replace(problem, rule=rule) for rule in rules], None)
+    left = [wf.rules.FA(0.0), wf.rules.DFA(), wf.rules.Hebb(), wf.rules.GLN()]
+    assert [one.rule for one in made.values()] == left
+    swept = usual_problems([dataclasses.replace(problem, rule=wf.rules.FA(0.3))], {"rule.rho": [0.0, 0.3]})
+    assert [one.rule for one in swept.values()] == [wf.rules.GD(), *left[1:]]
+
+
 def test_equal_candidates_are_indistinguishable(three):
     twin = prediction(STRONG, seed=9)
     both = Candidates({"strong": three["strong"], "twin": twin, "other": three["other"]}, STEPS, None)
@@ -215,6 +249,7 @@ def test_pictures_draw_the_numbers(three):
         ({"none": 1.0}, ["none", "probability"]),
         ({"kind": "matrix"}, ["kind", "rdm"]),
         ({"width": 50}, ["width", "that of the candidates"]),
+        ({"others": True}, ["others", "None where candidates are computed already"]),
         ({"samples": 100}, ["options", "computed already"]),
         ({"observed": wf.observe(np.ones((1, 2, 4, 20)), [40])}, ["stages is 1", "time_scale=1"]),
         ({"observed": wf.observe(np.ones((2, 2, 4, 20)), [0, 40])}, ["steps", "made for"]),
@@ -245,6 +280,13 @@ def test_wrong_candidates_are_refused(problem):
         wf.identify(wf.observe(np.ones((2, 2, 3, 20)), [0, 3]), {"a": problem})
     with pytest.raises(InputError, match="a stage after the start"):
         wf.candidates({"a": problem}, [0])
+    for others, words in (
+        (3, "True, False, or problems by name"),
+        ({"b": 3}, "a widefield.Problem"),
+        ({"a": problem}, "names that candidates do not have"),
+    ):
+        with pytest.raises(InputError, match=words):
+            wf.candidates({"a": problem}, [0, 3], others=others)
     with pytest.raises(InputError, match="steps is missing"):
         wf.power(problem, problem)
     with pytest.raises(InputError, match="noise"):
@@ -297,7 +339,7 @@ def test_the_command_identifies_a_network(run, tmp_path):
     problem = wf.Problem.from_toml(PROBLEM)
     wf.simulate(problem, 60, 1, every=3, record=["phi"], progress=False).save(tmp_path / "network.nc")
     done = run("network.nc", "candidates.toml", "--width", "60", "--networks", "4", "--samples", "256",
-               "--time-scale", "1", "-o", "which.png")  # fmt: skip
+               "--time-scale", "1", "--no-others", "-o", "which.png")  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "goodness of fit" in done.output
     assert (tmp_path / "which.png").stat().st_size > 10_000

@@ -21,6 +21,9 @@ def identify(
     rdm: Annotated[bool, typer.Option("--rdm", help="Use dissimilarities only.")] = False,
     none: Annotated[float, typer.Option(help="Prior probability that no candidate is right.")] = 0.05,
     networks: Annotated[int, typer.Option(help="Networks per candidate, where a width is given.")] = 16,
+    others: Annotated[
+        bool, typer.Option(help="Predict the usual rules that are not candidates, too, to tell none of these.")
+    ] = True,
     samples: Annotated[int | None, typer.Option(help="Particles that stand for the infinite population.")] = None,
     seed: Annotated[int, typer.Option(help=SEED_HELP)] = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="PAGE.png", help="Draw the answer.")] = None,
@@ -61,7 +64,7 @@ def identify(
     options: dict[str, Any] = {} if samples is None else {"samples": samples}
     found = wf.identify(
         seen, problems, vary=vary, width=width, gain=gain, kind="rdm" if rdm else None, none=none, networks=networks,
-        seed=seed, time_scale=time_scale, **options,
+        others=others, seed=seed, time_scale=time_scale, **options,
     )  # fmt: skip
     typer.echo(found.summary())
     if output is not None:

@@ -39,6 +39,7 @@ class Identification:
         apart: how many standard deviations candidates are apart in these data (row: true one).
         deciding: log odds of the best candidate against the next, from each stage, layer and stimulus.
         against: the next of them, or None.
+        outside: where the answer is "none of these", the best of the predicted rules outside the candidates.
         level: of intervals.
         observation: what was observed.
         kind: "kernel" or "rdm".
@@ -55,6 +56,7 @@ class Identification:
     apart: xr.DataArray
     deciding: xr.Dataset
     against: str | None
+    outside: str | None
     goodness: Goodness
     level: float
     observation: Observation
@@ -86,7 +88,8 @@ class Identification:
 
 def decide(
     observed: Observation, candidates: Candidates, model: Model, spreads: list[Spread], fits: list[Fit],
-    surface: Surface | None, predicted: np.ndarray, judged: Goodness, odds: float, none: float, level: float,
+    surface: Surface | None, predicted: np.ndarray, judged: Goodness, odds: float,
+    outside: str | None, none: float, level: float,
 ) -> Identification:  # fmt: skip
     """Put together posterior, parameters, groups and what decided."""
     names = list(candidates)
@@ -118,8 +121,8 @@ def decide(
     return Identification(
         posterior, fitted, parameters, surface, groups,
         xr.DataArray(apart, {"true": names, "other": names}, ("true", "other")), deciding,
-        None if other is None else names[other], judged, level, observed, model.design.kind, model.value.reshape(shape),
-        predicted.reshape(shape), errors,
+        None if other is None else names[other], outside if ratio > (1 - ratio) * shares.max() else None, judged, level,
+        observed, model.design.kind, model.value.reshape(shape), predicted.reshape(shape), errors,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from .answer import Identification, decide
 from .goodness import goodness, odds_of_none
 from .likelihood import Fit, fit
 from .model import Model
+from .others import odds_of_others
 from .parameters import Surface, surfaces
 from .predictions import TIME_SCALE, Candidates, Design
 from .preparing import candidates, check_scale, from_sweep, name_problems
@@ -37,6 +38,7 @@ def identify(
     level: float = 0.9,
     dt: float | None = None,
     networks: int = 16,
+    others: bool | Mapping[str, Problem] | None = None,
     seed: int = 0,
     progress: bool | Progress | None = None,
     **options: Any,
@@ -62,6 +64,8 @@ def identify(
         level: of intervals.
         dt: training step of a sweep's dataset, which does not hold it.
         networks: per candidate, for fluctuations, where a width is given.
+        others: rules outside the candidates that speak for "none of these", as in `wf.candidates`; default the usual
+            ones, or what `wf.candidates` was given.
         seed: the same seed gives the same numbers.
         progress: as in `wf.solve`.
         options: options of `wf.solve`.
@@ -85,7 +89,7 @@ def identify(
         raise InputError(
             f"stages is {observed.stages}, too few to fit the time scale; allowed: 2 or more, or time_scale=1"
         )
-    prepared = _prepare(observed, candidates, vary, width, networks, scales, seed, progress, dt, options)
+    prepared = _prepare(observed, candidates, vary, width, networks, others, scales, seed, progress, dt, options)
     if isinstance(candidates, xr.Dataset) and time_scale is None:
         reached = min(one.times[-1] for one in prepared.values()) / observed.steps[-1]
         scales = (scales[0], min(scales[1], max(reached, 1.0)))
@@ -95,13 +99,14 @@ def identify(
 
 
 def _prepare(
-    observed: Observation, given: Any, vary: Any, width: int | None, networks: int, scales: tuple[float, float],
-    seed: int, progress: Any, dt: float | None, options: dict[str, Any],
+    observed: Observation, given: Any, vary: Any, width: int | None, networks: int, others: Any,
+    scales: tuple[float, float], seed: int, progress: Any, dt: float | None, options: dict[str, Any],
 ) -> Candidates:  # fmt: skip
     made = isinstance(given, (Candidates, xr.Dataset))
     if made:
         require(vary is None, "vary", vary, "None where candidates are computed already")
         require(not options, "options", list(options), "none where candidates are computed already")
+        require(others is None, "others", others, "None where candidates are computed already")
     if isinstance(given, Candidates):
         require(width in (None, given.width), "width", width, f"that of the candidates, {given.width}, or None")
         require(dt is None, "dt", dt, "None, unless candidates is the dataset of a sweep")
@@ -116,8 +121,8 @@ def _prepare(
         require(good, "observed", f"of {observed.stimuli} stimuli", f"the {problem.data.points} points of the problem")
     require(dt is None, "dt", dt, "None, unless candidates is the dataset of a sweep")
     scale = scales if scales[0] < scales[1] else scales[0]
-    return candidates(given, observed.steps, vary=vary, width=width, networks=networks, time_scale=scale, seed=seed,
-                      progress=progress, **options)  # fmt: skip
+    return candidates(given, observed.steps, vary=vary, width=width, networks=networks, time_scale=scale,
+                      others=True if others is None else others, seed=seed, progress=progress, **options)  # fmt: skip
 
 
 def _check(observed: Observation, design: Design, prepared: Candidates, scales: tuple[float, float]) -> None:
@@ -169,8 +174,11 @@ def _answer(
     surface = _best_surface(found, fits, best)
     predicted, tangents = _best_prediction(model, best, fits[best], surface, fixed, scales)
     judged = goodness(model, best, spreads[best], predicted, tangents, seed)
-    return decide(observed, prepared, model, spreads, fits, surface, predicted, judged, odds_of_none(judged.chance),
-                  none, level)  # fmt: skip
+    odds, outside = odds_of_none(judged.chance), None
+    if prepared.others:
+        of_others, outside = odds_of_others(observed, design, prepared, scales, gain)
+        odds = (odds + of_others) / 2
+    return decide(observed, prepared, model, spreads, fits, surface, predicted, judged, odds, outside, none, level)
 
 
 def _best_surface(found: list[Surface], fits: list[Fit], best: int) -> Surface | None:

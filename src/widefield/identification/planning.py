@@ -144,7 +144,14 @@ def power(
         scale = scales if scales[0] < scales[1] else scales[0]
         named = dict(zip(names, (a, b), strict=True))
         pair = candidates(
-            named, check_stages(steps), width=width, time_scale=scale, seed=seed, progress=progress, **options
+            named,
+            check_stages(steps),
+            width=width,
+            time_scale=scale,
+            others=False,
+            seed=seed,
+            progress=progress,
+            **options,
         )
     if pair.steps is None:
         raise InputError("candidates is a sweep's dataset; allowed: what wf.candidates makes")

@@ -100,13 +100,15 @@ class Candidates(Mapping[str, Prediction]):
         steps: the stages, in training steps.
         width: N, or None for infinite width.
         time_scale: slowest and fastest learning that the predictions are made for.
+        others: predictions of rules that are not candidates, which speak for "none of these".
     """
 
     def __init__(
         self, predictions: Mapping[str, Prediction], steps: np.ndarray | None, width: int | None,
-        time_scale: tuple[float, float] = TIME_SCALE,
+        time_scale: tuple[float, float] = TIME_SCALE, others: Mapping[str, Prediction] | None = None,
     ):  # fmt: skip
         self._predictions, self.steps, self.width, self.time_scale = dict(predictions), steps, width, time_scale
+        self.others = dict(others or {})
 
     def __getitem__(self, name: str) -> Prediction:
         return self._predictions[name]
@@ -118,12 +120,14 @@ class Candidates(Mapping[str, Prediction]):
         return len(self._predictions)
 
     def only(self, names: list[str]) -> Candidates:
-        """Some of the candidates.
+        """Some of the candidates; those left out become `others`.
 
         Args:
             names: which.
         """
-        return Candidates({name: self[name] for name in names}, self.steps, self.width, self.time_scale)
+        kept = {name: self[name] for name in names}
+        others = {name: one for name, one in self.items() if name not in kept} | self.others
+        return Candidates(kept, self.steps, self.width, self.time_scale, others)
 
     @property
     def numeric(self) -> tuple[str, ...]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from ..errors import InputError, require, require_integer, require_number
+from ..errors import InputError, WidefieldError, require, require_integer, require_number
 from ..measurement.kernels import pairs_of
 from ..observables import Moment, Observable
 from ..problem.arrays import real_array
@@ -20,6 +21,7 @@ from ..progress import Progress
 from ..simulation import simulate
 from ..solvers.methods import solve
 from ..sweeps.grid import make_grid
+from .others import usual_problems
 from .predictions import TIME_SCALE, Candidates, Prediction
 
 MOST_STEPS = 10**7
@@ -46,13 +48,14 @@ def candidates(
     width: int | None = None,
     networks: int = 16,
     time_scale: float | tuple[float, float] = TIME_SCALE,
+    others: bool | Mapping[str, Problem] = True,
     seed: int = 0,
     progress: bool | Progress | None = None,
     **options: Any,
 ) -> Candidates:
     """Everything that `wf.identify` and `wf.power` need to know about candidates; reusable for many observations.
 
-    Cost per candidate: one solve and, with a width, `networks` networks.
+    Cost per candidate, and per rule outside: one solve and, with a width, `networks` networks.
 
     Args:
         problems: problems by name, a list of them, or one problem with `vary`.
@@ -61,6 +64,9 @@ def candidates(
         width: neurons per layer of the observed network. Default: so many that finite width does not count.
         networks: networks of each candidate, from which shift b/N and covariance C/N come.
         time_scale: by how much learning may be slower or faster than the candidates say; a number fixes it.
+        others: problems by name that are not candidates, but speak for "none of these" where they fit better. Default:
+            the first candidate under the usual rules (GD, FA with ρ = 0 and 0.5, DFA, Hebb, GLN) that no candidate has;
+            False for none.
         seed: the same seed gives the same numbers.
         progress: as in `wf.solve`.
         options: options of `wf.solve`, e.g. samples, seeds, accuracy.
@@ -74,11 +80,32 @@ def candidates(
     require_integer("seed", seed, 0)
     for name, (problem, _) in named.items():
         check_candidate(name, problem)
-    made = {
-        name: _predict(problem, labels, stages, scales[1], width, networks, seed, progress, options)
-        for name, (problem, labels) in named.items()
-    }
-    return Candidates(made, stages, width, scales)
+    outside = _check_others(others, named)
+
+    def predict(problem: Problem, labels: dict[str, Any]) -> Prediction:
+        return _predict(problem, labels, stages, scales[1], width, networks, seed, progress, options)
+
+    made = {name: predict(problem, labels) for name, (problem, labels) in named.items()}
+    known = {}
+    for name, problem in (usual_problems([p for p, _ in named.values()], vary) if others is True else outside).items():
+        # A usual rule that does not run here, or diverges, did not make the observation.
+        with suppress(WidefieldError) if others is True else nullcontext():
+            known[name] = predict(problem, {})
+    return Candidates(made, stages, width, scales, known)
+
+
+def _check_others(others: Any, named: Mapping[str, Any]) -> dict[str, Problem]:
+    if isinstance(others, (bool, np.bool_)):
+        return {}
+    require(isinstance(others, Mapping), "others", type(others).__name__, "True, False, or problems by name")
+    for name, problem in others.items():
+        require(isinstance(problem, Problem), f"others[{name!r}]", type(problem).__name__, "a widefield.Problem")
+        require(name not in named, "others", name, "names that candidates do not have")
+        check_candidate(name, problem)
+        points = next(iter(named.values()))[0].data.points
+        require(problem.data.points == points, f"others[{name!r}]", f"of {problem.data.points} points",
+                f"the {points} points of the candidates")  # fmt: skip
+    return dict(others)
 
 
 def name_problems(problems: Any, vary: Mapping[str, Any] | None) -> dict[str, tuple[Problem, dict[str, Any]]]:

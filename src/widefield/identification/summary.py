@@ -20,6 +20,8 @@ def summarise(found: Identification) -> str:
         row = found.fitted.sel(candidate=name)
         gain, scale = (Estimate(float(row[key]), float(row[f"{key}_se"])) for key in ("gain", "time_scale"))
         lines.append(f"  {name:<{width}}  {chance:7.4f}   gain {gain}, time scale {scale}")
+    if found.outside is not None:
+        lines.append(f"  of the rules outside the candidates, {found.outside} fits best")
     for group in found.indistinguishable:
         lines.append(f"  {' and '.join(group)} cannot be told apart by these data")
     for name, interval in found.parameters.items():
