@@ -236,6 +236,31 @@ def test_a_ctrl_c_that_python_drops_counts(folder, programs):
     assert (process.returncode, err) == (130, "widefield: stopped; files that were there before are as they were\n")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_standard_output_that_is_full_is_one_line():
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([sys.executable, "-m", "widefield.cli.main", "--version"], stdout=full,
+                              stderr=subprocess.PIPE, text=True)  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("widefield: standard output cannot be written: No space left")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of address space")
+def test_too_little_address_space_is_one_line_before_jax_is_loaded(folder):
+    limited = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))\n"
+        "sys.argv = ['widefield', 'solve', 'p.toml', '-o', 'out.nc']\n"
+        "from widefield.cli.main import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", limited], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("widefield: the limit of this process (ulimit -v) is 1.0 GiB; allowed: 2 GiB or more")
+    assert done.stderr.count("\n") == 1
+
+
 # A full disk
 
 LIMITED = """

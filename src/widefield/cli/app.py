@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import sys
 import warnings
@@ -10,7 +11,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ..errors import WidefieldError, one_line
+from ..errors import MemoryBudgetError, WidefieldError, one_line
+from ..numerics.address_space import address_space
 from ..progress import LOGGER
 from .compare import compare
 from .demo import demo
@@ -21,6 +23,8 @@ from .reproduce import reproduce
 from .simulate import simulate
 from .solve import solve
 from .sweep import sweep
+
+LEAST_ADDRESS_SPACE = 2 * 2**30  # with less, JAX aborts when it is loaded or compiles
 
 
 class GuardedGroup(TyperGroup):
@@ -51,9 +55,15 @@ class GuardedGroup(TyperGroup):
         except Exception as error:
             if self.debug:
                 raise
-            hint = "this should not happen; `widefield --debug …` shows where"
-            typer.echo(f"widefield: {type(error).__name__}: {one_line(error)} ({hint})", err=True)
+            typer.echo(f"widefield: {_unexpected(error)}", err=True)
             sys.exit(1)
+
+
+def _unexpected(error: Exception) -> str:
+    # Errors of our own files are WidefieldErrors; what is left is what is printed.
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        return f"standard output cannot be written: {error.strerror}; results that were to be saved are"
+    return f"{type(error).__name__}: {one_line(error)} (this should not happen; `widefield --debug …` shows where)"
 
 
 def _show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -90,6 +100,12 @@ def widefield(
 
         widefield demo
     """
+    limit = address_space()
+    if limit is not None and limit < LEAST_ADDRESS_SPACE:
+        raise MemoryBudgetError(
+            f"the limit of this process (ulimit -v) is {limit / 2**30:.1f} GiB; "
+            f"allowed: {LEAST_ADDRESS_SPACE / 2**30:g} GiB or more, which JAX needs to start"
+        )
     if log:
         lines = logging.StreamHandler()
         lines.setFormatter(logging.Formatter("%(asctime)s widefield: %(message)s"))

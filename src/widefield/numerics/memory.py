@@ -6,26 +6,17 @@ import jax
 import psutil
 
 from ..errors import MemoryBudgetError
+from .address_space import address_space
 
 
 def available_bytes() -> int | None:
     """Memory that can be had without swapping and within the process's limit, or None where the system does not say."""
     try:
         free = int(psutil.virtual_memory().available)
-        limit = _limit()
+        limit = address_space()
         return free if limit is None else max(0, min(free, limit - int(psutil.Process().memory_info().vms)))
     except Exception:  # as many kinds of error as there are systems
         return None
-
-
-def _limit() -> int | None:
-    """Address space that the process may have (`ulimit -v`)."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def bytes_of(tree: object) -> int:
