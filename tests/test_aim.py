@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import widefield as wf
 from widefield.engine import prepare
+from widefield.engine.interpretation import Room
+from widefield.engine.run import Outcome
 from widefield.errors import AccuracyWarning
 from widefield.observables import ALIGNMENTS, DEFAULT_KERNELS
 from widefield.solvers.mean_field import solve as mean_field
-from widefield.solvers.mean_field.aim import default_tolerance, relative_error
+from widefield.solvers.mean_field.aim import Aim, default_tolerance, relative_error
 
 
 def problem(points: int = 3, steps: int = 5, depth: int = 2, **changes) -> wf.Problem:
@@ -47,6 +51,24 @@ def test_a_higher_accuracy_takes_more():
     assert coarse["accuracy"] <= 0.05
     assert fine["accuracy"] <= 0.003
     assert coarse["samples"] * coarse["seeds"] < fine["samples"] * fine["seeds"]
+
+
+def test_as_many_replicates_as_the_error_asks_for_at_once():
+    """Errors fall as 1/√(replicates): from 8, an error of 1.3 times the accuracy asks for 1.15·8·1.3² = 16 in all."""
+    asked = []
+
+    def run(samples, seeds, tolerance, room=None) -> Outcome:
+        asked.append((samples, list(seeds)))
+        # Replicates in turn above and below 1, by as much as makes the standard error of all n of them c/√n.
+        ups_and_downs = np.array([1.0 + 0.0368 * (-1) ** k for k in seeds])
+        return Outcome({"f": ups_and_downs[:, None]}, {"seeds": len(asked[-1][1])}, Room())
+
+    aim = Aim(SimpleNamespace(run=run, problem=problem()), 128, 0.02, True)  # type: ignore[arg-type]
+    first = relative_error(run(128, range(8), 0.02).arrays)
+    assert 1.25 < first / 0.0107 < 1.35
+    asked.clear()
+    assert aim.accurate(0.0107).info["seeds"] == 16
+    assert asked == [(128, list(range(8))), (128, list(range(8, 16)))]
 
 
 def test_fixed_particles_go_on_with_a_larger_tolerance_and_say_so():

@@ -238,6 +238,17 @@ def test_laws_for_tables_and_convolutions():
             )
 
 
+def test_pseudo_gradients_of_a_residual_network():
+    """G̃̃^ℓ = (1 + Φ̇^ℓ)∘G̃̃^{ℓ+1} below the last layer, where it is Φ̇."""
+    data, network = wf.datasets.sphere(3, 4, seed=1), wf.MLP(3, "relu", residual=True)
+    problem = wf.Problem(data, network, wf.rules.FA(0.5), 1.0, wf.Training(1, 0.1))
+    phi_dot = kernels(data.x, network, "gd", outputs=("phi_dot",)).phi_dot
+    last = phi_dot[2]
+    expected = [(1 + phi_dot[0]) * (1 + phi_dot[1]) * last, (1 + phi_dot[1]) * last, last]
+    found = wf.solve(problem, method="lazy", record=["g_tilde_tilde"], progress=False)["g_tilde_tilde"].values[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
 @dataclass(frozen=True)
 class PlainFA(wf.rules.Rule):
     """FA without a stated closed form; with `gain` a part that reads the error."""

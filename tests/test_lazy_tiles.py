@@ -101,8 +101,9 @@ def test_stores_of_other_settings_are_refused(tmp_path):
     ):
         with pytest.raises(ResultFileError, match="other points"):
             kernels(*arguments, outputs=("entk",), store=path)
-    with pytest.raises(ResultFileError, match="other points"):
-        kernels(X, NETWORK, "gd", store=path)
+    for options in ({}, {"outputs": ("entk",), "accuracy": 1e-5}):
+        with pytest.raises(ResultFileError, match="other points"):
+            kernels(X, NETWORK, "gd", store=path, **options)
     np.testing.assert_array_equal(kernels(X, NETWORK, "gd", outputs=("entk",), store=path).entk[:], before)
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ResultFileError, match="no Zarr group"):

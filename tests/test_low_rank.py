@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from widefield.engine.capacity import larger, most_gaussians
 from widefield.engine.interpretation import Room
 from widefield.engine.low_rank import make_low_rank, with_sign
-from widefield.engine.sources import Plain, Pool, make_matched
+from widefield.engine.sources import Plain, Pool, make_matched, project_out
 from widefield.engine.wide_matrix import Ask, Rates
 
 WIDTH, POINTS, ROUNDS, CAPACITY = 96, 3, 4, 24
@@ -71,6 +71,31 @@ def test_what_is_learnt_is_the_sum_of_updates(kind, seed, decay):
         taught = taught.update(record, teaching, Rates(*(jnp.asarray(rate) for rate in (decay, 1.0, 0.0, 0.0))))
         learnt = decay * learnt + np.asarray(teaching).T @ np.asarray(rows) / WIDTH
     assert int(taught.forward_side.rank) == ROUNDS * POINTS
+
+
+@given(follow=st.floats(0.05, 0.9), rho=st.floats(-0.9, 0.9))
+@settings(max_examples=5, deadline=None)
+def test_what_follows_goes_its_share_of_the_way(follow, rho):
+    """V ← V + follow·(W − V) from V = ρW(0), against the same on the answers to what was asked."""
+    out, inside = sources("plain", 0)
+    room = (CAPACITY, CAPACITY)
+    matrix = make_low_rank(WIDTH, WIDTH, WIDTH, room, "float64", jnp.asarray(1e-6), frozenset({"mirror"}),
+                           jnp.asarray(rho), velocity=False)  # fmt: skip
+    rng = np.random.default_rng(1)
+    share, weight = rho, 1.0
+    for step in range(3):
+        rows, taught, back = (jnp.asarray(rng.standard_normal((POINTS, WIDTH))) for _ in range(3))
+        matrix, out, _, record = forward(matrix, rows, out, jax.random.key(step))
+        current, mirror = matrix.current, matrix.mirror
+        matrix = matrix.update(record, taught, Rates(*(jnp.asarray(rate) for rate in (0.8, 1.0, 0.0, follow))))
+        np.testing.assert_allclose(matrix.mirror, mirror + follow * (current - mirror), atol=1e-12)
+        share, weight = share + follow * (weight - share), 0.8 * weight
+    # What was never asked forward is W(0) still: V's answers there are its share of it.
+    asks = [Ask(back, {"mirror": 1.0}), Ask(back, {"initial": 1.0})]
+    matrix, _, [of_mirror, of_initial] = matrix.backward(asks, inside, jax.random.key(9))
+    side = matrix.forward_side
+    known = project_out(of_mirror - share * of_initial, side.asked, WIDTH)
+    np.testing.assert_allclose(known, 0.0, atol=1e-9)
 
 
 def test_a_small_question_is_measured_by_a_share_of_the_largest():

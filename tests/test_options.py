@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import widefield as wf
+from widefield.engine.interpretation import Interpretation, Room
 from widefield.engine.prepare import make_recording
+from widefield.engine.run import Run
 from widefield.solvers.mean_field.replicates import Replicates
 
 X = np.random.default_rng(5).standard_normal((3, 4))
@@ -34,6 +37,16 @@ def alone(samples: int, number: int, shift: int) -> dict[str, np.ndarray]:
     shared = Replicates(PROBLEM, recording, "float64", 0, lambda done, total, message: None)
     arrays = shared.run(samples, range(number, number + 1), PARTICLES["tolerance"], shift=shift).arrays
     return {name: value[0] for name, value in arrays.items()}
+
+
+@pytest.mark.parametrize(("free", "count", "expected"), [(700, 8, 3), (None, 8, 4), (5000, 2, 2), (10, 8, 1)])
+def test_replicates_run_side_by_side_in_half_of_the_memory(monkeypatch, free, count, expected):
+    """Each takes 100 bytes, and there are four processors."""
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    place = SimpleNamespace(split=False, free_bytes=lambda: free)
+    kind = Interpretation("mean_field", 64)
+    run = SimpleNamespace(place=place, kind=kind, _sizes=lambda kind, place: (0, 100))
+    assert Run.workers(run, Room(), count) == expected  # type: ignore[arg-type]
 
 
 def test_extrapolate_is_twice_all_particles_less_half_of_them():

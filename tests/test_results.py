@@ -214,6 +214,13 @@ def test_each_picture_shows_its_numbers(problem, fake_result):
     assert result.plot.comparison(other).get_supxlabel() == wf.compare(result, other).plot().get_supxlabel()
 
 
+def test_rows_of_kernels_are_labelled_at_their_left(problem, fake_result):
+    axes = fake_result(problem).plot.kernels("phi", times=3).axes
+    labels = [one.get_ylabel() for one in axes if one.images]
+    assert all(bool(label) == (k % 3 == 0) for k, label in enumerate(labels))
+    assert any(labels)
+
+
 def test_a_movie_shows_every_time(tmp_path, problem, fake_result):
     from PIL import Image
 

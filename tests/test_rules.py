@@ -8,7 +8,7 @@ import pytest
 
 import widefield as wf
 from widefield.errors import InputError
-from widefield.rules.lookup import RULES, rule_name
+from widefield.rules.lookup import RULES, as_rule, rule_name
 
 DEPTH = 2
 EXAMPLES: dict[str, wf.rules.Rule] = {
@@ -67,6 +67,19 @@ def test_rule_trains_a_dense_network(name):
     assert np.all(moved > 1e-3) == (name != "readout_only")
     if name == "readout_only":
         assert np.all(moved < 1e-12)
+
+
+def test_what_rules_promise():
+    """(linear, is_gradient): which pseudo-gradients are linear in the signal, and which are true gradients."""
+    promised = {
+        "gd": (True, True), "gln": (True, True), "fa": (True, False), "dfa": (True, False),
+        "kolen_pollack": (True, False), "sign_symmetric": (True, False), "weight_mirror": (True, False),
+        "hebb": (False, False),
+        "traditional_hebb": (False, False), "signed_hebb": (False, False), "drtp": (False, False),
+    }  # fmt: skip
+    for name, (linear, is_gradient) in promised.items():
+        rule = as_rule(name)
+        assert (rule.linear, rule.is_gradient) == (linear, is_gradient), name
 
 
 def test_kolen_pollack_with_full_correlation_is_gradient_descent():
