@@ -54,6 +54,7 @@ TESTS = {
     "solvers/lazy/frames": "recurrent_lazy",
     "solvers/lazy/kernels": "lazy_kernels lazy_predict recurrent_lazy",
     "solvers/lazy": "lazy_kernels lazy_predict lazy_tiles lazy_finite",
+    "solvers/linear/recurrent": "recurrent_linear",
     "solvers/linear": "linear",
     "solvers/mean_field": "options derived aim mean_field",
     "solvers": "options bad_input",

@@ -44,6 +44,14 @@ def test_alignment_of_several_outputs_is_a_cosine_of_matrices():
         assert found[place] == pytest.approx(dot / sizes)
 
 
+def test_alignment_of_a_kernel_between_outputs_is_that_of_its_trace():
+    rng = np.random.default_rng(1)
+    y, kernel = rng.standard_normal((3, 2)), rng.standard_normal((2, 4, 3, 3, 2, 2))  # (runs, times, P, P, C, C)
+    summed = kernel[..., 0, 0] + kernel[..., 1, 1]
+    found = complete(make_problem(y), {"entk": kernel})["entk_alignment"]
+    np.testing.assert_allclose(found, alignment(summed, y))
+
+
 def cosine(*kernels: np.ndarray) -> np.ndarray:
     return mean_cosine(*(np.einsum("...mmcc->...mc", kernel) for kernel in kernels))
 
@@ -80,6 +88,17 @@ def test_other_losses_by_hand():
     share = 1 / (1 + math.exp(-1)), 1 / (1 + math.exp(-3))
     expected = [[1 - share[0], share[0] - 1], [-share[1], share[1]]]
     np.testing.assert_allclose(classes["delta"][0, 0], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_loss_may_give_a_column_per_sample(keep):
+    """(P,) and (P, 1) are the same loss."""
+
+    def mine(f, y):
+        return 0.5 * ((f - y) ** 2).sum(-1, keepdims=keep)
+
+    found, expected = (wf.simulate(make_problem(loss=one), 8, 2, progress=False)["f"] for one in (mine, "squared"))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_accuracy_by_hand():

@@ -168,6 +168,23 @@ def test_a_slider_moves_the_curve_to_what_solve_says(explorer, browser):
     other.close()
 
 
+@pytest.mark.slow
+def test_light_and_dark_with_the_same_settings(explorer, browser):
+    tab = Explored(browser, explorer.url + "?richness=3.0")
+    light = tab.wait(lambda loss: len(loss) > 0)
+
+    def brightness() -> int:
+        colour = tab.page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        return sum(int(number) for number in re.findall(r"\d+", colour)[:3])
+
+    assert brightness() > 600
+    tab.page.get_by_role("button", name="light / dark").click()
+    tab.page.wait_for_url("**theme=dark**")
+    np.testing.assert_array_equal(tab.wait(lambda loss: len(loss) > 0), light)
+    assert brightness() < 200
+    tab.close()
+
+
 def test_cancel(explorer, browser):
     tab = Explored(browser, explorer.url + "?depth=2&points=7")
     cancel = tab.page.get_by_role("button", name="Cancel")

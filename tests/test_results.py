@@ -198,6 +198,7 @@ def test_each_picture_shows_its_numbers(problem, fake_result):
     alignment, cosine = result.plot.alignments().axes
     np.testing.assert_array_equal(alignment.lines[1].get_ydata(), result["phi_alignment"].sel(layer=1).values)
     np.testing.assert_array_equal(cosine.lines[1].get_ydata(), result["gradient_cosine"].sel(layer=2).values)
+    assert len(images_of(result.plot.kernels("g"))) == 2 * 4
     kernels = result.plot.kernels("g", times=2)
     assert [axes.get_title() for axes in kernels.axes[:4]] == ["time 0", "time 0.3", "", ""]
     shown = images_of(kernels)

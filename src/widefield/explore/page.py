@@ -26,6 +26,11 @@ NARROW = """@media (max-width: 700px) {
   #sidebar { width: 100% !important; max-height: 40vh; flex: none; }
   #main { width: 100%; margin-left: 0 !important; }
 }"""
+# The address holds all settings, so that the page comes back as it was.
+OTHER_THEME = """
+const address = new URL(window.location.href)
+address.searchParams.set('theme', address.searchParams.get('theme') == 'dark' ? 'default' : 'dark')
+window.location.href = address.href"""
 DEFAULT = Settings()
 WIDE: dict[str, Any] = {"sizing_mode": "stretch_width"}
 
@@ -185,6 +190,9 @@ def make_page() -> Any:
     explorer = Explorer()
     template: Any = pn.template.BootstrapTemplate(title="widefield", sidebar_width=320)
     template.config.raw_css.append(NARROW)
+    shade = pn.widgets.Button(name="light / dark", button_type="light", align="center")
+    shade.js_on_click(code=OTHER_THEME)
+    template.header.append(shade)
     template.sidebar.extend(
         [*explorer.widgets.values(), explorer.rule_b, explorer.width, explorer.train, explorer.cancel,
          explorer.downloads()]

@@ -106,7 +106,7 @@ class Kernel:
 
 def _plot(title: str, label: str, scale: Any = "linear", grid: bool = True) -> Any:
     made = figure(
-        title=title, x_axis_label=label, y_axis_type=scale, width=350, height=260,
+        title=title, x_axis_label=label, y_axis_type=scale, width=320, height=260,
         tools="pan,wheel_zoom,box_zoom,reset,save", toolbar_location="right",
     )  # fmt: skip
     made.toolbar.logo = None
