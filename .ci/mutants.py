@@ -60,6 +60,7 @@ TESTS = {
     "solvers": "options bad_input",
     "rules": "rules bad_input program",
     "problem/losses": "derived bad_input",
+    "problem/training": "options toml bad_input",
     "problem/activations": "bad_input lazy_kernels",
     "problem/networks/layout": "program lazy_kernels",
     "problem/networks": "bad_input program recurrent",

@@ -279,6 +279,13 @@ def test_rules_that_read_the_error():
     found = kernels(X[:3], wf.MLP(1, "relu"), PlainFA(1.0), error=np.array([0.0, 1.0, 2.0]))
     expected = kernels(X[:3], wf.MLP(1, "relu"), wf.rules.FA(0.5))
     np.testing.assert_allclose(found.g_tilde, expected.g_tilde * np.array([1.0, 2.0, 3.0]), atol=1e-11)
+    images = RNG.standard_normal((2, 4, 2))
+    for readout in ("pool", "position"):
+        network = wf.CNN(1, 3, "relu", "zero", readout)
+        found = kernels(images, network, PlainFA(1.0), error=np.array([0.0, 2.0])).g_tilde  # (layer, P, P, positions…)
+        expected = kernels(images, network, wf.rules.FA(0.5)).g_tilde
+        np.testing.assert_allclose(found[:, :, 0], expected[:, :, 0], atol=1e-11)
+        np.testing.assert_allclose(found[:, :, 1], 3 * expected[:, :, 1], atol=1e-11)
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,7 @@ def test_each_picture_shows_its_numbers(problem, fake_result):
     (loss,) = result.plot.loss().axes
     np.testing.assert_array_equal(loss.lines[0].get_ydata(), result["loss"].values)
     np.testing.assert_array_equal(loss.lines[1].get_ydata(), result["test_loss"].values)
+    assert loss.get_legend() is not None
     alignment, cosine = result.plot.alignments().axes
     np.testing.assert_array_equal(alignment.lines[1].get_ydata(), result["phi_alignment"].sel(layer=1).values)
     np.testing.assert_array_equal(cosine.lines[1].get_ydata(), result["gradient_cosine"].sel(layer=2).values)
