@@ -22,7 +22,7 @@ from widefield.cli.sweep import parse_all
 from widefield.digest import code_version, digest
 from widefield.errors import ClusterError, DivergenceError, InputError, ResultFileError
 from widefield.results.result import make_result
-from widefield.results.sweep_pictures import final, plot_sweep
+from widefield.results.sweep_pictures import _short, final, plot_sweep
 from widefield.sweeps.cells import Cell, by_compilation
 from widefield.sweeps.store import Folder
 from widefield.sweeps.sweeping import SweepWarning
@@ -374,6 +374,10 @@ def test_dask_says_what_is_wrong_with_the_cluster(problem, tmp_path, client, mon
 
 
 # Pictures and the command
+
+
+def test_swept_values_are_written_short():
+    assert [_short(value) for value in (0.1 + 0.2, np.float32(0.1), 3, "gd")] == ["0.3", "0.1", "3", "gd"]
 
 
 def test_pictures_hold_the_numbers(problem):

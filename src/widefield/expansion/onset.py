@@ -71,6 +71,8 @@ def _variances(runs: Mapping[int, np.ndarray], weight: np.ndarray) -> tuple[np.n
         own = width * np.mean((values - values.mean(0)) ** 2 * weight, axis=1) * count / (count - 1)
         found[i], errors[i] = own.mean(), own.std(ddof=1) / np.sqrt(count)
     freedom = sum(len(values) - 1 for values in runs.values())
+    if not np.all(found > 0):  # nothing fluctuates
+        return found, errors, float("nan")
     # By logarithms: a variance that is far too large is known as much worse, and would not count.
     logs, log_errors, chance = _compared(np.log(found), np.diag((errors / found) ** 2), freedom)
     return np.exp(logs), np.exp(logs) * log_errors, chance
