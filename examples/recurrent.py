@@ -73,7 +73,8 @@ def picture(found: dict[str, Pair]) -> Figure:
         _draw(outlier, times, [(outliers(result), np.zeros(len(times))) for result in pair], colour, name)
     loss.set(title="loss", xlabel="training time", yscale="log")
     cosine.set(title="cosine of gradient and pseudo-gradient", xlabel="frame of the sequence", ylim=(-0.15, 1.05))
-    outlier.set(title="largest |eigenvalue| of W(t) − W(0)", xlabel="training time")
+    outlier.set(title="largest |eigenvalue| of W(t) − W(0)", xlabel="training time", ylim=(0, None))
+    outlier.set_yscale("symlog", linthresh=1)  # Hebb's grows to a hundred times that of the others
     figure.legend(
         *loss.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize="small"
     )

@@ -238,6 +238,15 @@ def test_laws_for_tables_and_convolutions():
             )
 
 
+def test_circular_images_may_be_shifted():
+    """A pooled readout and circular filters do not see where things are; filters that end at the border do."""
+    images = RNG.standard_normal((2, 5, 2))
+    for padding, same in (("circular", True), ("zero", False)):
+        network = wf.CNN(2, 3, "relu", padding, "pool")
+        here, there = (kernels(np.roll(images, by, axis=1), network, "gd", outputs=("entk",)).entk for by in (0, 2))
+        assert np.allclose(here, there, rtol=1e-10) == same
+
+
 def test_pseudo_gradients_of_a_residual_network():
     """G̃̃^ℓ = (1 + Φ̇^ℓ)∘G̃̃^{ℓ+1} below the last layer, where it is Φ̇."""
     data, network = wf.datasets.sphere(3, 4, seed=1), wf.MLP(3, "relu", residual=True)

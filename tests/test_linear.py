@@ -221,6 +221,7 @@ def test_feedback_alignment_obeys_the_algebra_of_appendix_e():
 
 def test_two_time_kernels_meet_the_equal_time_ones():
     result = solve_linear(make_problem("fa", 2), two_time=True)
+    assert result["inner_layer"].values.tolist() == [1]
     for name in ("phi", "g", "g_tilde", "g_tilde_tilde"):
         diagonal = np.einsum("lttmn->tlmn", result[f"{name}_two_time"].values)
         np.testing.assert_array_equal(diagonal, result[name].values)
