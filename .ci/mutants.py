@@ -62,6 +62,7 @@ TESTS = {
     "rules": "rules bad_input program",
     "problem/losses": "derived bad_input",
     "problem/training": "options toml bad_input",
+    "problem/problem": "toml bad_input pickle recurrent_structure",
     "problem/activations": "bad_input lazy_kernels",
     "problem/networks/layout": "lazy_kernels lazy_finite program",
     "problem/networks": "bad_input program recurrent",
