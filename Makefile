@@ -62,7 +62,7 @@ bench: $(INSTALLED)
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
 docs: $(VENV)/.docs
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict  # with --quiet it would not see warnings
 	@echo "written to site/index.html"
 
 $(VENV)/.docs: $(INSTALLED)

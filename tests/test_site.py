@@ -123,12 +123,21 @@ def test_sliders_fit_the_screen(browser, sliders, width):
     tab.close()
 
 
+def test_links_between_pages_lead_somewhere():
+    """Files only; the strict build of `make docs` looks at anchors as well."""
+    for page in sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]):
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for link in re.findall(r"\]\(([^)\s#]+)", text):
+            if not re.match(r"[a-z]+:", link):
+                assert (page.parent / link).exists(), f"{page.relative_to(ROOT)}: {link}"
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     """The whole site, its tutorials run on the way: some minutes."""
     pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", str(ROOT / "mkdocs.yml")]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(ROOT / "mkdocs.yml")]
     subprocess.run([*command, "-d", str(folder)], check=True, cwd=ROOT)
     return folder
 
