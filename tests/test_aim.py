@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -69,6 +71,26 @@ def test_as_many_replicates_as_the_error_asks_for_at_once():
     asked.clear()
     assert aim.accurate(0.0107).info["seeds"] == 16
     assert asked == [(128, list(range(8))), (128, list(range(8, 16)))]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_starting_again_is_said_at_once_where_it_takes_long(monkeypatch, slow):
+    """Scatter only at the second of three times, and less of it with more particles."""
+    clock = itertools.count(step=100.0 if slow else 0.01)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+
+    def run(samples, seeds, tolerance, room=None) -> Outcome:
+        f = np.ones((len(seeds), 3, 2))
+        f[:, 1] += (0.2 if samples == 128 else 0.001) * np.array([(-1) ** k for k in seeds])[:, None]
+        return Outcome({"f": f}, {"seeds": len(seeds)}, Room())
+
+    aim = Aim(SimpleNamespace(run=run, problem=problem()), 128, 0.02, True)  # type: ignore[arg-type]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        aim.accurate(0.01)
+    assert aim.samples > 128
+    assert "largest at time 2 of 3; starts again with" in aim.notes[0]
+    assert [str(one.message) for one in said] == (aim.notes[:1] if slow else [])
 
 
 def test_fixed_particles_go_on_with_a_larger_tolerance_and_say_so():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from .replicates import Replicates
 FIRST_REPLICATES = 8  # 91 % are then within two standard errors of the truth, by Student's t
 MOST_REPLICATES = 24  # beyond, more particles cost less: they also lower the O(1/S) bias
 MOST_SAMPLES = 2**18
+LONG = 60  # seconds; a run that starts again for longer says so at once, not only in the result's notes
 # A direction below the square root of the rounding error is noise.
 LOWEST_TOLERANCE = {"float64": 1e-7, "float32": 2e-3}
 HIGHEST_TOLERANCE = 0.5
@@ -95,6 +97,7 @@ class Aim:
     def accurate(self, accuracy: float) -> Outcome:
         """As many replicates, and if need be particles, as the relative standard error asks for."""
         while True:
+            started = time.monotonic()
             outcome = self._first()
             for _ in range(3):
                 error = relative_error(outcome.arrays, not self.replicates.problem.wiring.feed_forward)
@@ -113,7 +116,19 @@ class Aim:
                     f"the relative error is {error:.2g} with {outcome.info['seeds']} replicates of {self.samples} "
                     f"samples, above {accuracy:g}; raise accuracy, or fix samples and seeds"
                 )
+            self._say_before_starting_again(outcome, error, factor, time.monotonic() - started)
             self.samples = _next(self.samples * factor)
+
+    def _say_before_starting_again(self, outcome: Outcome, error: float, factor: float, seconds: float) -> None:
+        f = outcome.arrays["f"].astype(np.float64)
+        scatter = np.mean(f.var(0, ddof=1).reshape(f.shape[1], -1), axis=1)
+        expected, done = factor * seconds, outcome.info["seeds"]
+        self._note(
+            f"the relative error is {error:.2g} with {done} replicates of {self.samples} particles, and that of f is largest "
+            f"at time {np.argmax(scatter) + 1} of {len(scatter)}; starts again with {_next(self.samples * factor)}, for "
+            f"some {expected:.0f} s (accuracy={error:.1g} asks for less; where the loss rises for a while, a lower dt helps)",
+            warn=expected > LONG,
+        )
 
     def _first(self) -> Outcome:
         while True:
