@@ -124,9 +124,10 @@ class Aim:
         scatter = np.mean(f.var(0, ddof=1).reshape(f.shape[1], -1), axis=1)
         expected, done = factor * seconds, outcome.info["seeds"]
         self._note(
-            f"the relative error is {error:.2g} with {done} replicates of {self.samples} particles, and that of f is largest "
-            f"at time {np.argmax(scatter) + 1} of {len(scatter)}; starts again with {_next(self.samples * factor)}, for "
-            f"some {expected:.0f} s (accuracy={error:.1g} asks for less; where the loss rises for a while, a lower dt helps)",
+            f"the relative error is {error:.2g} with {done} replicates of {self.samples} particles, and that of f is "
+            f"largest at time {np.argmax(scatter) + 1} of {len(scatter)}; starts again with "
+            f"{_next(self.samples * factor)}, for some {expected:.0f} s (accuracy={error:.1g} asks for less; where the "
+            "loss rises for a while, a lower dt helps)",
             warn=expected > LONG,
         )
 
