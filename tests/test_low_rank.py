@@ -110,6 +110,7 @@ def test_a_small_question_is_measured_by_a_share_of_the_largest():
     assert ranks == [1, 2]
 
 
+@settings(deadline=None)
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 32))
 def test_signs_of_eigenvectors_do_not_matter(seed, size):
     rng = np.random.default_rng(seed)
@@ -118,6 +119,7 @@ def test_signs_of_eigenvectors_do_not_matter(seed, size):
     np.testing.assert_array_equal(with_sign(turned), with_sign(vectors))
 
 
+@settings(deadline=None)
 @given(ahead=st.floats(1.0, 100.0), rank=st.integers(0, 480), offsets=st.integers(1, 9))
 def test_what_was_short_can_draw_a_block_after_one_growth(ahead, rank, offsets):
     """Rooms are those of a run that has just found no room for a block of 32 directions per offset."""

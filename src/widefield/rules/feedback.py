@@ -101,7 +101,7 @@ class Feedback:
             past: as for `coefficients`.
         """
         numbers = self.coefficients(past)
-        mixed = [numbers[part] * value for part, value in w._asdict().items() if part in self.uses]
+        mixed = [numbers[part] * value for part, value in w._asdict().items() if part in numbers and value is not None]
         total = mixed[0]
         for part in mixed[1:]:
             total = total + part
