@@ -77,6 +77,9 @@ def explicit_weights(case: Case, spec: Spec, inputs: Inputs, state: State) -> We
     def array(value) -> np.ndarray | None:
         return None if value is None else np.asarray(value)
 
+    # What the loop is not given it leaves out, as the engine would.
+    own = spec.form.shapes[-1]
+    assert (state.readout_feedback is None) == ("fresh" not in own.uses or own.entrywise is not None)
     return Weights(
         first=first(np.asarray(state.inputs)),
         hidden=[hidden(m) for m in state.matrices],
