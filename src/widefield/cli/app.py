@@ -62,7 +62,7 @@ class GuardedGroup(TyperGroup):
 def _unexpected(error: Exception) -> str:
     # Errors of our own files are WidefieldErrors; what is left is what is printed.
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-        return f"standard output cannot be written: {error.strerror}; results that were to be saved are"
+        return f"standard output cannot be written: {error.strerror}"
     return f"{type(error).__name__}: {one_line(error)} (this should not happen; `widefield --debug …` shows where)"
 
 

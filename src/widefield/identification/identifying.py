@@ -127,7 +127,7 @@ def _prepare(
 
 def _check(observed: Observation, design: Design, prepared: Candidates, scales: tuple[float, float]) -> None:
     check_memory(5 * 8 * design.size**2, "identify", "take fewer stimuli or stages")
-    for name, one in prepared.items():
+    for name, one in {**prepared.others, **prepared}.items():
         needed, there = scales[1] * design.steps[-1], one.times[-1]
         if needed > there * (1 + 1e-9):
             raise InputError(

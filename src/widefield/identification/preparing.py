@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from ..errors import InputError, WidefieldError, require, require_integer, require_number
+from ..errors import DivergenceError, InputError, require, require_integer, require_number
 from ..measurement.kernels import pairs_of
 from ..observables import Moment, Observable
 from ..problem.arrays import real_array
@@ -80,31 +80,32 @@ def candidates(
     require_integer("seed", seed, 0)
     for name, (problem, _) in named.items():
         check_candidate(name, problem)
-    outside = _check_others(others, named)
+    outside = _problems_outside(others, {name: problem for name, (problem, _) in named.items()}, vary)
 
     def predict(problem: Problem, labels: dict[str, Any]) -> Prediction:
         return _predict(problem, labels, stages, scales[1], width, networks, seed, progress, options)
 
-    made = {name: predict(problem, labels) for name, (problem, labels) in named.items()}
-    known = {}
-    for name, problem in (usual_problems([p for p, _ in named.values()], vary) if others is True else outside).items():
-        # A usual rule that does not run here, or diverges, did not make the observation.
-        with suppress(WidefieldError) if others is True else nullcontext():
+    made, known = {name: predict(problem, labels) for name, (problem, labels) in named.items()}, {}
+    for name, problem in outside.items():
+        # A usual rule that diverges, or does not run here, did not make the observation.
+        with nullcontext() if isinstance(others, Mapping) else suppress(DivergenceError, InputError):
             known[name] = predict(problem, {})
     return Candidates(made, stages, width, scales, known)
 
 
-def _check_others(others: Any, named: Mapping[str, Any]) -> dict[str, Problem]:
+def _problems_outside(
+    others: Any, candidates: Mapping[str, Problem], vary: Mapping[str, Any] | None
+) -> dict[str, Problem]:
     if isinstance(others, (bool, np.bool_)):
-        return {}
+        return usual_problems(candidates.values(), vary) if others else {}
     require(isinstance(others, Mapping), "others", type(others).__name__, "True, False, or problems by name")
+    points = next(iter(candidates.values())).data.points
     for name, problem in others.items():
         require(isinstance(problem, Problem), f"others[{name!r}]", type(problem).__name__, "a widefield.Problem")
-        require(name not in named, "others", name, "names that candidates do not have")
+        require(name not in candidates, "others", name, "names that candidates do not have")
         check_candidate(name, problem)
-        points = next(iter(named.values()))[0].data.points
-        require(problem.data.points == points, f"others[{name!r}]", f"of {problem.data.points} points",
-                f"the {points} points of the candidates")  # fmt: skip
+        allowed = f"the {points} points of the candidates"
+        require(problem.data.points == points, f"others[{name!r}]", f"of {problem.data.points} points", allowed)
     return dict(others)
 
 
