@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from widefield.engine.capacity import larger, most_gaussians
+from widefield.engine.capacity import fitted, larger, most_gaussians
 from widefield.engine.interpretation import Room
 from widefield.engine.low_rank import make_low_rank, with_sign
 from widefield.engine.sources import Plain, Pool, make_matched, project_out
@@ -29,11 +29,17 @@ def ask_back(matrix, rows, source, key):
 backward = jax.jit(ask_back)
 
 
-def fresh_matrix(tolerance: float = 1e-6):
-    room, nothing = (CAPACITY, CAPACITY), jnp.zeros(())
+def fresh_matrix(
+    tolerance: float = 1e-6, parts: frozenset[str] = frozenset(), rho: float = 0.0, velocity: bool = False
+):
+    room = (CAPACITY, CAPACITY)
     return make_low_rank(
-        WIDTH, WIDTH, WIDTH, room, "float64", jnp.asarray(tolerance), frozenset(), nothing, velocity=False
+        WIDTH, WIDTH, WIDTH, room, "float64", jnp.asarray(tolerance), parts, jnp.asarray(rho), velocity, slots=POINTS
     )
+
+
+def rates(decay: float = 1.0, move: float = 1.0, keep: float = 0.0, follow: float = 0.0) -> Rates:
+    return Rates(*(jnp.asarray(rate) for rate in (decay, move, keep, follow)))
 
 
 def sources(kind: str, seed: int):
@@ -68,25 +74,64 @@ def test_what_is_learnt_is_the_sum_of_updates(kind, seed, decay):
         assert np.allclose(initial, unlearnt, atol=1e-9)
         assert np.allclose(current - scale * initial, back @ learnt, atol=1e-9)
         teaching = jnp.asarray(rng.standard_normal((POINTS, WIDTH)))
-        taught = taught.update(record, teaching, Rates(*(jnp.asarray(rate) for rate in (decay, 1.0, 0.0, 0.0))))
+        taught = taught.update(record, rows, None, teaching, rates(decay))
         learnt = decay * learnt + np.asarray(teaching).T @ np.asarray(rows) / WIDTH
     assert int(taught.forward_side.rank) == ROUNDS * POINTS
+
+
+def moving_rows(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and the directions in which they move, all orthonormal."""
+    both = np.linalg.qr(np.random.default_rng(seed).standard_normal((WIDTH, 2 * POINTS)))[0].T * np.sqrt(WIDTH)
+    return both[:POINTS], both[POINTS:]
+
+
+@pytest.mark.parametrize("chosen", [None, [2, 0]], ids=["all rows", "a batch"])
+@pytest.mark.parametrize(("keep", "follow"), [(0.0, 0.0), (0.6, 0.0), (0.0, 0.3)])
+def test_what_is_learnt_along_a_part_too_small_to_ask_is_not_lost(chosen, keep, follow):
+    """Rows move by 0.05 a step, below the tolerance, and then far: W(t) has all that was taught on the way."""
+    parts = frozenset({"mirror"}) if follow else frozenset()
+    out, inside = sources("plain", 5)
+    taught = still = fresh_matrix(0.3, parts, velocity=keep > 0)
+    still_out, rng = out, np.random.default_rng(5)
+    start, ahead = moving_rows(5)
+    weights, velocity, mirror, scale = np.zeros((WIDTH, WIDTH)), np.zeros((WIDTH, WIDTH)), np.zeros((WIDTH, WIDTH)), 1.0
+    which = list(range(POINTS)) if chosen is None else chosen
+    for step, moved in enumerate([0.0, 0.05, 0.1, 0.15, 2.0]):
+        rows, key = jnp.asarray(start + moved * ahead), jax.random.fold_in(jax.random.key(5), step)
+        taught, out, answers, record = forward(taught, rows, out, key)
+        still, still_out, initial, _ = forward(still, rows, still_out, key)
+        np.testing.assert_allclose(answers - scale * initial, np.asarray(rows) @ weights.T, atol=1e-9)
+        back = jnp.asarray(rng.standard_normal((POINTS, WIDTH)))
+        asks = [Ask(back, {name: 1.0}) for name in ("initial", "current", *parts)]
+        _, _, [first, current, *heard] = taught.backward(asks, inside, key)
+        np.testing.assert_allclose(current - scale * first, np.asarray(back) @ weights, atol=1e-9)
+        for answer in heard:
+            np.testing.assert_allclose(answer - taught.mirror_scale * first, np.asarray(back) @ mirror, atol=1e-9)
+        teaching = rng.standard_normal((len(which), WIDTH))
+        taught = taught.update(
+            record[jnp.asarray(which)], rows[jnp.asarray(which)], None if chosen is None else jnp.asarray(chosen),
+            jnp.asarray(teaching), rates(0.9, 1.0, keep, follow),
+        )  # fmt: skip
+        change = teaching.T @ np.asarray(rows)[which] / WIDTH
+        velocity = keep * velocity + change
+        mirror = mirror + follow * (weights - mirror)
+        weights, scale = 0.9 * weights + velocity, 0.9 * scale
+        ranks = int(taught.forward_side.rank)
+        assert ranks == (POINTS if moved < 1 else 2 * POINTS), "the way there is not tested"
 
 
 @pytest.mark.parametrize(("follow", "rho"), [(0.3, 0.6), (0.05, -0.4)])
 def test_what_follows_goes_its_share_of_the_way(follow, rho):
     """V ← V + follow·(W − V) from V = ρW(0), against the same on the answers to what was asked."""
     out, inside = sources("plain", 0)
-    room = (CAPACITY, CAPACITY)
-    matrix = make_low_rank(WIDTH, WIDTH, WIDTH, room, "float64", jnp.asarray(1e-6), frozenset({"mirror"}),
-                           jnp.asarray(rho), velocity=False)  # fmt: skip
+    matrix = fresh_matrix(parts=frozenset({"mirror"}), rho=rho)
     rng = np.random.default_rng(1)
     share, weight = rho, 1.0
     for step in range(3):
         rows, taught, back = (jnp.asarray(rng.standard_normal((POINTS, WIDTH))) for _ in range(3))
         matrix, out, _, record = forward(matrix, rows, out, jax.random.key(step))
         current, mirror = matrix.current, matrix.mirror
-        matrix = matrix.update(record, taught, Rates(*(jnp.asarray(rate) for rate in (0.8, 1.0, 0.0, follow))))
+        matrix = matrix.update(record, rows, None, taught, rates(0.8, follow=follow))
         np.testing.assert_allclose(matrix.mirror, mirror + follow * (current - mirror), atol=1e-12)
         share, weight = share + follow * (weight - share), 0.8 * weight
     # What was never asked forward is W(0) still: V's answers there are its share of it.
@@ -120,16 +165,19 @@ def test_signs_of_eigenvectors_do_not_matter(seed, size):
 
 
 @settings(deadline=None)
-@given(ahead=st.floats(1.0, 100.0), rank=st.integers(0, 480), offsets=st.integers(1, 9))
-def test_what_was_short_can_draw_a_block_after_one_growth(ahead, rank, offsets):
-    """Rooms are those of a run that has just found no room for a block of 32 directions per offset."""
+@given(ahead=st.floats(1.0, 100.0), rank=st.integers(0, 480), taken=st.integers(1, 32), offsets=st.integers(1, 9))
+def test_what_was_short_can_draw_a_block_after_one_growth(ahead, rank, taken, offsets):
+    """Rooms are those of a run that has just found no room for `taken` directions per offset."""
     room = Room(((32 * (rank // 32) + 32, 0),), (64,), (32 * (rank // 32) + 32,))
     used, short = Room(((rank, 0),), (3,), (rank,)), Room(((True, False),), (False,), (True,))
-    grown = larger(room, used, short, 4096, offsets, ahead)
-    assert grown.matrices[0][0] >= rank + 32
+    grown = larger(room, used, short, 4096, taken, offsets, ahead)
+    assert grown.matrices[0][0] >= rank + taken
     assert grown.matrices[0][1] == 0
     assert grown.feedbacks == (64,)
-    assert rank + 32 * offsets <= grown.sources[0] <= most_gaussians(4096, offsets)
+    assert rank + taken * offsets <= grown.sources[0] <= most_gaussians(4096, taken * offsets)
+    fit = fitted(grown, used, taken, offsets)
+    assert rank + taken <= fit.matrices[0][0] <= grown.matrices[0][0]
+    assert rank + taken * offsets <= fit.sources[0] <= grown.sources[0]
 
 
 def test_only_what_is_new_in_a_question_adds_directions():

@@ -44,7 +44,7 @@ class Crew:
         found = []
         if room is None:
             found = self._train(run, [0], None)
-            room = found[0][1].kind.room
+            room = run.next_room(found[0][1], max(len(run.keys) - 1, 1))
         others = [(run, [number]) for number in range(len(found), len(run.keys))]
         return [*found, *(one for [one] in self._side_by_side(others, room, run.workers(room, len(others))))]
 

@@ -55,13 +55,15 @@ class Interpretation:
 
     def matrix(
         self, key: Array, spec: Spec, inputs: Inputs, room: tuple[int, int], parts: frozenset[str], rho: Array,
-        velocity: bool = False, start: float = 1.0,
+        velocity: bool = False, start: float = 1.0, slots: int = 0,
     ) -> WideMatrix:  # fmt: skip
-        """A matrix start·N(0, 1)."""
+        """A matrix start·N(0, 1) that `slots` rows teach."""
         inside = spec.wiring.layout.offsets * self.width
         if self.has_entries:
             return make_dense(key, self.width, inside, self.width, self.dtype, parts, rho, velocity, start)
-        made = make_low_rank(self.width, inside, self.width, room, self.dtype, inputs.tolerance, parts, rho, velocity)
+        made = make_low_rank(
+            self.width, inside, self.width, room, self.dtype, inputs.tolerance, parts, rho, velocity, slots
+        )
         return replace(made, scale=start * made.scale, mirror_scale=start * made.mirror_scale)
 
 
@@ -105,7 +107,8 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, bas
     matrices = [
         kind.matrix(next(keys), spec, inputs, room.matrices[matrix],
                     spec.form.shapes[below].uses | ({"initial"} if spec.initial else set()),
-                    correlation(rules[below]), spec.momentum, wiring.start)
+                    correlation(rules[below]), spec.momentum, wiring.start,
+                    spec.points * layout.positions * len(wiring.asks(matrix)))
         for matrix, below in enumerate(ends)
     ]  # fmt: skip
     structure = None

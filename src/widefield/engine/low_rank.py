@@ -20,7 +20,8 @@ from .order import after
 from .sources import Source, orthonormalise, project_out
 from .wide_matrix import Ask, Rates, WideMatrix
 
-BLOCK = 32  # new directions are taken up this many at a time
+LOOKED_AT = 32  # rows of a question that new directions are looked for in at a time
+LARGEST_SHARE = 2.0  # of what was learnt along a row, when it is carried over to the next one
 SMALL = 0.3  # rows below this share of the largest are answered as well as one of this size, not better
 
 
@@ -41,6 +42,23 @@ class Side(eqx.Module):
     short: Array
 
 
+class Rest(eqx.Module):
+    """What was learnt along what the rows asked have left of the rows that teach.
+
+    Row k of `rows` (slots, in) is the last row of slot k (a point, at one frame and position) without its part along
+    the rows asked. W(t) is Σ_k current_k ⊗ rows_k/N besides, and what follows W and the velocity accordingly.
+    """
+
+    rows: Array
+    current: Array
+    mirror: Array | None
+    velocity: Array | None
+
+    @property
+    def learnt(self) -> list[Array]:
+        return [part for part in (self.current, self.mirror, self.velocity) if part is not None]
+
+
 class LowRank(WideMatrix):
     """W(0) as a list of questions and answers, and what became of the answers by learning.
 
@@ -50,7 +68,8 @@ class LowRank(WideMatrix):
 
     A part ε of a question that is too small to become a direction of its own is answered by its conditional mean,
     E[W(0)ε] = Q_y⟨B, ε⟩ with Q_y the rows asked backward and B their answers. What is lost is the fresh Gaussian part
-    of W(0)ε, so that the error of kernels is quadratic in the tolerance.
+    of W(0)ε, so that the error of kernels is quadratic in the tolerance. What is learnt along ε goes into `rest`, and
+    from there into the new directions that ε grows into.
     """
 
     forward_side: Side
@@ -58,6 +77,7 @@ class LowRank(WideMatrix):
     current: Array
     mirror: Array | None
     velocity: Array | None
+    rest: Rest | None
     scale: Array
     mirror_scale: Array
     tolerance: Array
@@ -65,27 +85,34 @@ class LowRank(WideMatrix):
     heavy: ClassVar[bool] = True
 
     def forward(self, rows: Array, source: Source, key: Array) -> tuple[LowRank, Source, Array, Array]:
-        scales = [self.scale, self.mirror_scale]
-        kept = [self.current] if self.mirror is None else [self.current, self.mirror]
+        parts = [
+            (self.current, self.scale),
+            (self.mirror, self.mirror_scale),
+            (self.velocity, jnp.zeros_like(self.scale)),
+        ]
+        kept = [(buffer, scale) for buffer, scale in parts if buffer is not None]
         question = pose(rows, self.forward_side, self.width)
         asked = take_up(
-            question, self.forward_side, self.backward_side, kept, scales, source, key, self.tolerance, self.width
+            question, self.forward_side, self.backward_side, kept, self.rest, source, key, self.tolerance, self.width
         )
-        side, other = asked.side, asked.other
+        side, other, rest = asked.side, asked.other, asked.rest
         # ⟨ε, B⟩ of what is left of the rows.
         left = rows @ other.answers.T / self.width - asked.coefficients @ side.met
         answer = asked.coefficients @ asked.kept[0] + self.scale * (left @ other.asked)
-        matrix = replace(
-            self, forward_side=side, backward_side=other, current=asked.kept[0],
-            mirror=None if self.mirror is None else asked.kept[1],
-        )  # fmt: skip
+        if rest is not None:
+            answer = answer + (rows @ rest.rows.T / self.width) @ rest.current
+        more = iter(asked.kept)
+        names = {
+            name: None if getattr(self, name) is None else next(more) for name in ("current", "mirror", "velocity")
+        }
+        matrix = replace(self, forward_side=side, backward_side=other, rest=rest, **names)
         return matrix, asked.source, answer, asked.coefficients
 
     def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[LowRank, Source, list[Array]]:
         rows = jnp.concatenate([ask.rows for ask in asks])
         question = pose(rows, self.backward_side, self.width)
         asked = take_up(
-            question, self.backward_side, self.forward_side, [], [], source, key, self.tolerance, self.width
+            question, self.backward_side, self.forward_side, [], None, source, key, self.tolerance, self.width
         )
         side, other = asked.side, asked.other
         # Of every row: how much of W(0) it is about, and its overlap with the forward answers it is about.
@@ -102,9 +129,22 @@ class LowRank(WideMatrix):
         of_initial = jnp.concatenate(shares) * asked.coefficients
         along = jnp.concatenate(seen) - of_initial @ side.met
         answer = of_initial @ side.answers + along @ other.asked
+        if self.rest is not None:
+            answer = answer + self._along_rest(asks, self.rest) @ self.rest.rows
         ends = [len(ask.rows) for ask in asks]
         parts = jnp.split(answer, [sum(ends[: k + 1]) for k in range(len(ends) - 1)])
         return replace(self, forward_side=other, backward_side=side), asked.source, parts
+
+    def _along_rest(self, asks: Sequence[Ask], rest: Rest) -> Array:
+        """Overlaps (k, slots) of backward questions with what was learnt along `rest`."""
+        learnt = {"current": rest.current, "mirror": rest.mirror}
+        found = []
+        for ask in asks:
+            overlap = jnp.zeros((len(ask.rows), len(rest.rows)), ask.rows.dtype)
+            for name in ask.wants.keys() & learnt.keys():
+                overlap = overlap + ask.wants[name] * (ask.rows @ learnt[name].T / self.width)
+            found.append(overlap)
+        return jnp.concatenate(found)
 
     def _answers(self, name: str) -> tuple[Array, Array]:
         """What W(t), W(0) or the matrix that follows W answers to the rows asked forward, and its share of W(0)."""
@@ -122,10 +162,12 @@ class LowRank(WideMatrix):
 
     def outliers(self, count: int) -> Array:
         # Σ_k l_k ⊗ q_k/N has the eigenvalues of ⟨q_j l_k⟩.
-        learnt = self.current - self.scale * self.forward_side.answers
-        return largest(self.forward_side.asked @ learnt.T / self.width, count)
+        asked, learnt = self.forward_side.asked, self.current - self.scale * self.forward_side.answers
+        if self.rest is not None:
+            asked, learnt = jnp.concatenate([asked, self.rest.rows]), jnp.concatenate([learnt, self.rest.current])
+        return largest(asked @ learnt.T / self.width, count)
 
-    def update(self, asked: Array, teaching: Array, rates: Rates) -> LowRank:
+    def update(self, asked: Array, rows: Array, chosen: Array | None, teaching: Array, rates: Rates) -> LowRank:
         change = asked.T @ teaching
         velocity, mirror, mirror_scale = self.velocity, self.mirror, self.mirror_scale
         if velocity is not None:
@@ -133,8 +175,16 @@ class LowRank(WideMatrix):
         if mirror is not None:
             mirror = mirror + rates.follow * (self.current - mirror)
             mirror_scale = mirror_scale + rates.follow * (self.scale - mirror_scale)
+        rest = self.rest
+        if rest is not None:
+            left = rows - asked[: len(rows)] @ self.forward_side.asked
+            slots = None
+            if chosen is not None:
+                asks = len(rows) // len(chosen)
+                slots = jnp.concatenate([k * (len(rest.rows) // asks) + chosen for k in range(asks)])
+            rest = _learn_along(rest, left, slots, teaching.reshape(-1, len(rows), teaching.shape[-1]), rates)
         return replace(
-            self, current=rates.decay * self.current + rates.move * change, mirror=mirror, velocity=velocity,
+            self, current=rates.decay * self.current + rates.move * change, mirror=mirror, velocity=velocity, rest=rest,
             scale=rates.decay * self.scale, mirror_scale=mirror_scale,
         )  # fmt: skip
 
@@ -183,6 +233,7 @@ class Asked(NamedTuple):
     side: Side
     other: Side
     kept: list[Array]
+    rest: Rest | None
     source: Source
     coefficients: Array
 
@@ -200,16 +251,17 @@ def _size(rows: Array, width: int) -> Array:
 
 
 def take_up(
-    question: Question, side: Side, other: Side, kept: list[Array], scales: list[Array], source: Source, key: Array,
-    tolerance: Array, width: int,
+    question: Question, side: Side, other: Side, kept: list[tuple[Array, Array]], rest: Rest | None, source: Source,
+    key: Array, tolerance: Array, width: int,
 ) -> Asked:  # fmt: skip
     """Extend `side` by what is new in a question, until less than `tolerance` of the size of every row is left.
 
-    Rows of `kept` get `scales` times W(0)'s answers to the new directions. Where nothing is new the loop does not run
-    and no buffer is touched; Pythagoras tells for the price of one pass over `known`.
+    Buffers of `kept` get their multiple of W(0)'s answers to the new directions, and what `rest` has learnt along
+    them. Where nothing is new the loop does not run and no buffer is touched; Pythagoras tells for the price of one
+    pass over `known`.
     """
     unit, known = question.unit, question.known
-    block, offsets = min(len(unit), BLOCK), other.asked.shape[1] // width
+    seen, block, offsets = min(len(unit), LOOKED_AT), taken_at_once(len(unit)), other.asked.shape[1] // width
     room = len(side.asked)
     left = _size(unit, width).astype(jnp.float64) ** 2 - jnp.sum(known.astype(jnp.float64) ** 2, axis=1)
     allowed = tolerance.astype(jnp.float64) ** 2
@@ -217,24 +269,23 @@ def take_up(
     lowest = jnp.maximum(allowed / 16, 16 * jnp.finfo(unit.dtype).eps)
 
     def more(carry) -> Array:
-        side, _, _, source, _, left = carry
+        side, _, _, _, source, _, left = carry
         return (jnp.max(left) > allowed) & (side.rank + block <= room) & ~source.full
 
     def extend(carry):
-        side, other, kept, source, known, left = carry
-        chosen = jnp.arange(block) if block == len(unit) else jax.lax.top_k(left, block)[1]
-        residual = project_out(unit[chosen], side.asked, width)
+        side, other, kept, rest, source, known, left = carry
+        chosen = jnp.arange(seen) if seen == len(unit) else jax.lax.top_k(left, seen)[1]
+        residual = unit[chosen] - known[chosen] @ side.asked
         shares, vectors = jnp.linalg.eigh((residual @ residual.T / width).astype(jnp.float64))
         # Most variance first: it gets the best quasi-random dimension.
         shares, vectors = shares[::-1], with_sign(vectors[:, ::-1])
         # Row by row, what is left behind the first m directions; as few are taken as leave little enough of each row.
         parts = vectors**2 * jnp.maximum(shares, 0.0)
         behind = jnp.sum(parts, axis=1, keepdims=True) - jnp.cumsum(parts, axis=1)
-        enough = 1 + jnp.argmax(jnp.max(behind, axis=0) <= allowed)
-        fresh = jnp.minimum(jnp.where(jnp.max(behind[:, -1]) <= allowed, enough, block), jnp.sum(shares > lowest))
-        fresh = fresh.astype(side.rank.dtype)
+        enough = jnp.where(jnp.max(behind[:, -1]) <= allowed, 1 + jnp.argmax(jnp.max(behind, axis=0) <= allowed), seen)
+        fresh = jnp.minimum(jnp.minimum(enough, block), jnp.sum(shares > lowest)).astype(side.rank.dtype)
         valid = (jnp.arange(block) < fresh)[:, None]
-        combine = (vectors / jnp.sqrt(jnp.maximum(shares, lowest))).T.astype(unit.dtype)
+        combine = (vectors / jnp.sqrt(jnp.maximum(shares, lowest)))[:, :block].T.astype(unit.dtype)
         asked = jnp.where(valid, project_out(combine @ residual, side.asked, width), 0.0)
         asked = orthonormalise(asked, width, 1.0 - valid[:, 0])
         drawn = source.draw(jax.random.fold_in(key, side.rank), block, other.asked)
@@ -253,19 +304,64 @@ def take_up(
         known = jax.lax.dynamic_update_slice(known, unit @ asked.T / width, (zero, at))
         left = left - jnp.sum((unit @ asked.T / width).astype(jnp.float64) ** 2, axis=1)
         left = left.at[chosen].set(jnp.where(fresh > 0, behind[:, jnp.maximum(fresh - 1, 0)], 0.0))
-        kept = [put(buffer, scale * answers) for buffer, scale in zip(kept, scales, strict=False)]
+        values = [scale * answers for scale in scales]
+        if rest is not None:
+            along = asked @ rest.rows.T / width
+            values = [value + along @ learnt for value, learnt in zip(values, rest.learnt, strict=True)]
+            rest = replace(rest, rows=rest.rows - along.T @ asked)
+        kept = [put(buffer, value) for buffer, value in zip(kept, values, strict=True)]
         side = Side(
             put(side.asked, asked), put(side.answers, answers), put(side.met, response), put(side.response, response),
             side.rank + fresh, side.largest, side.short,
         )  # fmt: skip
         other = replace(other, met=jax.lax.dynamic_update_slice(other.met, met.T, (zero, at)))
-        return side, other, kept, source.take(fresh * offsets, block * offsets), known, left
+        return side, other, kept, rest, source.take(fresh * offsets, block * offsets), known, left
 
-    start = (side, other, kept, source, known, left)
-    side, other, kept, source, known, left = jax.lax.while_loop(more, extend, start)
+    scales = [scale for _, scale in kept]
+    start = (side, other, [buffer for buffer, _ in kept], rest, source, known, left)
+    side, other, buffers, rest, source, known, left = jax.lax.while_loop(more, extend, start)
     short = side.short | ((jnp.max(left) > allowed) & ~source.full)
     side = replace(side, largest=question.largest, short=short)
-    return Asked(side, other, kept, source, known * question.size[:, None])
+    return Asked(side, other, buffers, rest, source, known * question.size[:, None])
+
+
+def _learn_along(rest: Rest, left: Array, slots: Array | None, teaching: Array, rates: Rates) -> Rest:
+    """`rest` after a step that teaches with rows of which `left` (k, in) is not along the rows asked.
+
+    What was learnt along the rows before is carried over to the multiples of them that are nearest. `teaching` has
+    a leading axis: that of this step, then that of the step before where the integrator looks back.
+    """
+    everywhere = slots is None
+    at = jnp.arange(len(rest.rows)) if everywhere else slots
+    size = jnp.sum(left**2, axis=1)
+    before = rest.rows if everywhere else rest.rows[at]
+    share = jnp.clip(jnp.sum(before * left, axis=1) / jnp.where(size > 0, size, 1.0), -LARGEST_SHARE, LARGEST_SHARE)[
+        :, None
+    ]
+    taught = teaching[0] if len(teaching) == 1 else teaching[0] + share * teaching[1]
+
+    def carried(part: Array) -> Array:
+        return share * part if everywhere else part.at[at].set(share * part[at])
+
+    def plus(part: Array, change: Array) -> Array:
+        return part + change if everywhere else part.at[at].add(change)
+
+    current, mirror, velocity = carried(rest.current), rest.mirror, rest.velocity
+    if mirror is not None:
+        mirror = carried(mirror)
+        mirror = mirror + rates.follow * (current - mirror)
+    if velocity is not None:
+        velocity = plus(rates.keep * carried(velocity), taught)
+        current = rates.decay * current + rates.move * velocity
+    else:
+        current = plus(rates.decay * current, rates.move * taught)
+    rows = left if everywhere else rest.rows.at[at].set(left)
+    return Rest(rows, current, mirror, velocity)
+
+
+def taken_at_once(rows: int) -> int:
+    """New directions of a question of so many rows that are taken up at a time: after the first steps few are new."""
+    return min(rows, max(4, min(rows // 12, LOOKED_AT)))
 
 
 def with_sign(vectors: Array) -> Array:
@@ -277,11 +373,11 @@ def with_sign(vectors: Array) -> Array:
 
 def make_low_rank(
     out: int, inside: int, width: int, room: tuple[int, int], dtype, tolerance: Array, parts: frozenset[str],
-    rho: Array, velocity: bool,
+    rho: Array, velocity: bool, slots: int = 0,
 ) -> LowRank:  # fmt: skip
     """A matrix about which nothing has been asked yet, with `room` for directions asked forward and backward.
 
-    `parts` are what is asked about besides W(t); the matrix that follows W starts as ρW(0).
+    `parts` are what is asked about besides W(t); the matrix that follows W starts as ρW(0). `slots` rows teach it.
     """
     forward, backward = room
 
@@ -291,13 +387,16 @@ def make_low_rank(
         none = jnp.zeros((), dtype)
         return Side(large[0], large[1], small, small, jnp.zeros((), jnp.int32), none, jnp.asarray(False))
 
-    current = jnp.zeros((forward, out), dtype)
+    current, learnt = jnp.zeros((forward, out), dtype), jnp.zeros((slots, out), dtype)
+    mirrored = "mirror" in parts
+    rest = Rest(jnp.zeros((slots, inside), dtype), learnt, learnt if mirrored else None, learnt if velocity else None)
     return LowRank(
         forward_side=side(forward, backward, inside, out),
         backward_side=side(backward, forward, out, inside),
         current=current,
-        mirror=jnp.zeros_like(current) if "mirror" in parts else None,
+        mirror=jnp.zeros_like(current) if mirrored else None,
         velocity=jnp.zeros_like(current) if velocity else None,
+        rest=rest if slots else None,
         scale=jnp.ones((), dtype),
         mirror_scale=jnp.asarray(rho, dtype),
         tolerance=jnp.asarray(tolerance, dtype),

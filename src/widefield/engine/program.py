@@ -124,7 +124,7 @@ def step_of_batch(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fiel
     chosen, positions = _batch(inputs, state), spec.wiring.layout.positions
     rows = (chosen[:, None] * positions + jnp.arange(positions)).reshape(-1)
     taught = None if inputs.taught is None else inputs.taught[chosen]
-    within = inputs._replace(x=inputs.x[:, rows], y=inputs.y[chosen], taught=taught, batches=None)
+    within = inputs._replace(x=inputs.x[:, rows], y=inputs.y[chosen], taught=taught, batches=None, chosen=rows)
     gates = [None if gate is None else gate[chosen] for gate in state.gates]
     small = replace(state, gates=gates, f_initial=state.f_initial[chosen])
     small, fields = step(replace(spec, points=len(chosen)), within, small)
@@ -172,8 +172,11 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
 
     driven = [k for k, stage in enumerate(wiring.stages) if stage.input is not None]
     pairs = [gather(driven, [inputs.x[wiring.stages[k].input][:rows] for k in driven])]
+    rows_asked = []
     for matrix in range(wiring.matrices):
-        pairs.append(gather(wiring.asks(matrix), [asked[k][:rows] for k in wiring.asks(matrix)]))
+        asks = wiring.asks(matrix)
+        pairs.append(gather(asks, [asked[k][:rows] for k in asks]))
+        rows_asked.append(jnp.concatenate([fields.rows[k][:rows] for k in asks]))  # type: ignore[index]
     records, teaching = [record for record, _ in pairs], [taught for _, taught in pairs]
     delta = batch[:, None, None] * fields.delta
     seen = jnp.stack([value[: spec.points] for value in seen_by_readout(spec, fields.phi)], axis=1)
@@ -197,9 +200,12 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
     rules = spec.form.filled(inputs.rule)
     follow = [jnp.asarray(moves * inputs.dt * rule.feedback.follow, decay.dtype) for rule in rules]
     matrices = [
-        matrix.update(record, t, Rates(decay, moves, keep, follow[wiring.ends(number)[0]]))
-        for number, (matrix, record, t) in enumerate(zip(state.matrices, records[1:], teaching[1:], strict=True))
-    ]
+        matrix.update(
+            records[number + 1], rows_asked[number], inputs.chosen, teaching[number + 1],
+            Rates(decay, moves, keep, follow[wiring.ends(number)[0]]),
+        )
+        for number, matrix in enumerate(state.matrices)
+    ]  # fmt: skip
     mirror = state.readout_mirror
     if mirror is not None:
         mirror = mirror + follow[-1] * (state.readout - mirror)

@@ -20,10 +20,20 @@ from ..numerics.memory import check_memory
 from ..observables import Fields, Moment, Observable, measured
 from ..observables.kernels import whole_fields
 from ..problem.training import recorded_steps
-from .capacity import enlarge, first_room, larger, most_gaussians, ranks, shortages
+from .capacity import (
+    enlarge,
+    first_room,
+    fitted,
+    larger,
+    most_gaussians,
+    most_taken,
+    ranks,
+    rows_of,
+    shortages,
+)
 from .crew import Crew
 from .devices import ANYWHERE, Device, Place, places
-from .interpretation import Interpretation, Room, initialise
+from .interpretation import NO_ROOM, Interpretation, Room, initialise
 from .program import step, step_of_batch
 from .sources import Matched, Pool
 from .stability import LOST, growth
@@ -31,6 +41,7 @@ from .state import Inputs, Spec, State
 
 TIMES_BUCKET = 64
 SMALLER = "lower width, samples or steps, or record less often (every=)"
+COMPILATION = 4.0  # seconds that a training step takes to compile
 SECONDS_PER_CALL = 0.5  # long enough to hide the call, short enough for progress and Ctrl-C
 
 Report = Callable[[int, int, str], None]
@@ -74,6 +85,8 @@ class Leg:
     chunk: int = 1
     rank: int = 0
     directions: int = 0
+    used: Room = NO_ROOM
+    pace: float = 0.0  # seconds per step
 
 
 @dataclass(frozen=True)
@@ -149,8 +162,19 @@ class Run:
         return Leg(number, kind, state, place.put(zeros, kind.width))
 
     def _first_room(self) -> Room:
-        samples = self.inputs.x.shape[1] // self.spec.wiring.layout.positions
-        return first_room(self.kind, self.spec, samples, self.inputs.x.shape[-1])
+        return first_room(self.kind, self.spec, self._samples, self.inputs.x.shape[-1], float(self.inputs.tolerance))
+
+    @property
+    def _samples(self) -> int:
+        return self.inputs.x.shape[1] // self.spec.wiring.layout.positions
+
+    def next_room(self, leg: Leg, others: int) -> Room:
+        """The buffers for `others` networks after one that has come to its end: smaller ones than it had, where that
+        saves more than it takes to compile."""
+        room = fitted(leg.kind.room, leg.used, most_taken(self.spec, self._samples), self.spec.wiring.layout.offsets)
+        saved = 1 - rows_of(room) / max(rows_of(leg.kind.room), 1)
+        seconds = saved * leg.pace * self.total * others / self.workers(room, others)
+        return room if seconds > COMPILATION else leg.kind.room
 
     def _sizes(self, kind: Interpretation, place: Place) -> tuple[dict[str, jax.ShapeDtypeStruct], int]:
         """Shapes of what is recorded, and bytes of that and of a network on each device."""
@@ -176,14 +200,15 @@ class Run:
         directions = max([0, *map(int, used.sources)])
         rank = max([0, *(int(r) for pair in used.matrices for r in pair), *map(int, used.feedbacks)])
         offsets = self.spec.wiring.layout.offsets
-        most = most_gaussians(kind.width, offsets)
+        taken = most_taken(self.spec, self._samples)
+        most = most_gaussians(kind.width, taken * offsets)
         if any(out and size >= most for size, out in zip(kind.room.sources, short.sources, strict=True)):
             directions = max(directions, most)
         self._check_particles(directions)
         self._check_growth(reached, float(grown), int(broken))
         if any(jax.tree.leaves(short)):
             ahead = self.total / max(reached, 1)
-            kind = replace(kind, room=larger(kind.room, used, short, kind.width, offsets, ahead))
+            kind = replace(kind, room=larger(kind.room, used, short, kind.width, taken, offsets, ahead))
             what = f"a run of width {kind.width} at rank {rank}{self.place}"
             size = 2 * self.place.bytes_per_device(state, kind.width)
             check_memory(size, what, SMALLER + ", or raise tolerance", self.place.free_bytes())
@@ -191,8 +216,9 @@ class Run:
         seconds, steps = max(time.perf_counter() - began, 1e-9), max(reached - leg.done, 1)
         chunk = self.place.agreed(max(1, min(4 * leg.chunk, int(SECONDS_PER_CALL * steps / seconds))))
         return replace(
-            leg, kind=kind, state=state, records=records, done=reached, chunk=chunk, rank=rank, directions=directions
-        )
+            leg, kind=kind, state=state, records=records, done=reached, chunk=chunk, rank=rank, directions=directions,
+            used=used, pace=seconds / steps,
+        )  # fmt: skip
 
     def _with_gaussians(self, number: int, state: State, room: Room) -> State:
         """`state` with as many Gaussians as there is room for."""

@@ -66,5 +66,9 @@ class WideMatrix(eqx.Module):
         real and imaginary parts; 0 where there are fewer."""
 
     @abc.abstractmethod
-    def update(self, asked: Any, teaching: Array, rates: Rates) -> WideMatrix:
-        """W/√N changes by Σ_k teaching_k ⊗ asked_k/N, at these rates."""
+    def update(self, asked: Any, rows: Array, chosen: Array | None, teaching: Array, rates: Rates) -> WideMatrix:
+        """W/√N changes by Σ_k teaching_k ⊗ asked_k/N, at these rates.
+
+        `asked` are the records of the questions; the first of them are those of the `rows` of this step. `chosen` tells
+        which of the rows that a question may have these are, None: all.
+        """
