@@ -40,12 +40,12 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int, tol
     for m in range(wiring.matrices):
         frames = len(wiring.asks(m))
         asks = int(spec.track_gradient) + int(bool(spec.uses(m) - {"fresh"}))
-        forward = min(_guess(7.2, frames * rows + len(wiring.structure), tolerance), most_forward)
-        # Gradient and pseudo-gradient have directions in common.
-        backward = _guess(12.5 if asks == 1 else 9.5, frames * asks * asked, tolerance)
-        matrices.append((forward, min(backward, most)))
+        forward = min(_guess(7.2, rows, frames, tolerance) + len(wiring.structure), most_forward)
+        # Gradient and pseudo-gradient have directions in common; gradients fade on their way back through frames.
+        per_row = (12.5 if asks == 1 else 9.5) * (1.0 if frames == 1 else 0.7)
+        matrices.append((forward, min(_guess(per_row, asks * asked, frames, tolerance), most)))
         fresh = needs_tilde(spec, kind, wiring.ends(m)[0])
-        tilde.append(min(_guess(9.0, frames * asked, tolerance), most) if fresh else 0)
+        tilde.append(min(_guess(9.0, asked, frames, tolerance), most) if fresh else 0)
     sources: tuple[int, ...] = ()
     if kind.kind == "mean_field":
         gates = columns if any(shape.gated for shape in spec.form.shapes) else 0
@@ -71,13 +71,13 @@ def most_gaussians(particles: int, drawn: int) -> int:
     return rounded(particles // 2 + drawn)
 
 
-def _guess(per_row: float, rows: int, tolerance: float) -> int:
-    """Directions that questions of so many rows lead to in about 100 steps, as measured on a dozen problems.
-
-    Many rows share directions; their runs are long enough to grow on the way.
-    """
+def _guess(per_row: float, rows: int, frames: int, tolerance: float) -> int:
+    """Directions that questions of so many rows at every frame lead to in about 100 steps, as measured on a dozen
+    problems. Many points share directions; their runs are long enough to grow on the way."""
+    if not rows:
+        return 0
     finer = min(math.sqrt(0.02 / max(tolerance, 1e-9)), 1.5)
-    return rounded(per_row * rows * finer * min(1.0, math.sqrt(20 / max(rows, 1))) + taken_at_once(rows)) if rows else 0
+    return rounded(per_row * rows * frames * finer * min(1.0, math.sqrt(20 / rows)) + taken_at_once(rows))
 
 
 def ranks(state: State) -> Room:

@@ -168,6 +168,10 @@ class Run:
     def _samples(self) -> int:
         return self.inputs.x.shape[1] // self.spec.wiring.layout.positions
 
+    def expected_directions(self) -> int:
+        """Gaussian directions that a population is likely to need."""
+        return max(self._first_room().sources, default=0)
+
     def next_room(self, leg: Leg, others: int) -> Room:
         """The buffers for `others` networks after one that has come to its end: smaller ones than it had, where that
         saves more than it takes to compile."""
@@ -263,7 +267,8 @@ class Run:
             info |= {"rank": max(leg.rank for leg in legs), "tolerance": float(self.inputs.tolerance)}
         if self.kind.kind == "mean_field":
             info |= {"directions": max(leg.directions for leg in legs)}
-        largest = jax.tree.map(lambda *sizes: max(sizes), *(leg.kind.room for leg in legs))
+        # The first network's buffers were a guess, where others have come after it.
+        largest = jax.tree.map(lambda *sizes: max(sizes), *(leg.kind.room for leg in legs[-max(1, len(legs) - 1) :]))
         return Outcome(arrays, info, largest)
 
     def _places(self, room: Room | None) -> tuple[Place, ...]:

@@ -22,11 +22,12 @@ LONG = 60  # seconds; a run that starts again for longer says so at once, not on
 # A direction below the square root of the rounding error is noise.
 LOWEST_TOLERANCE = {"float64": 1e-7, "float32": 2e-3}
 HIGHEST_TOLERANCE = 0.5
-# The bias is at most about the square of the tolerance, also that of f, which is known several times better than the
-# kernels: with 0.2·√accuracy it is a 25th of the accuracy, and error bars stay honest. With many points a part of
-# a question is shared by few of them, and less is lost (benchmarks/tolerance.py).
+# The bias of kernels is about the square of the tolerance, that of f a tenth of it (benchmarks/tolerance.py). f is known
+# several times better than the kernels: with 0.5·√accuracy both biases are well within the error bars. With many rows
+# a part of a question is shared by few of them, and less is lost.
 TOLERANCE = 0.5
-MANY_ROWS = 100
+MANY_ROWS = 100  # from here on √accuracy
+LARGEST_SHARE = 1.4
 JUDGED = ("f", "phi", "entk", "g")  # what the accuracy is about; others may vanish, and have no relative error
 
 
@@ -35,14 +36,13 @@ def default_tolerance(problem: Problem, accuracy: float, precision: str) -> floa
     if problem.network.activation == LINEAR:
         return LOWEST_TOLERANCE["float64"]
     rows = _rows(problem)
-    share = min(1.0, max(TOLERANCE, rows / MANY_ROWS))
+    share = min(LARGEST_SHARE, max(TOLERANCE, rows / MANY_ROWS))
     return min(max(share * math.sqrt(accuracy), LOWEST_TOLERANCE[precision]), HIGHEST_TOLERANCE)
 
 
 def first_samples(problem: Problem) -> int:
-    """Particles to begin with: well above the directions that so many rows may have."""
-    rows = _rows(problem)
-    return int(np.clip(2 ** math.ceil(math.log2(4 * rows)), 1024, 4096))
+    """Particles to begin with, by the number of rows."""
+    return int(np.clip(_next(4 * _rows(problem)), 1024, 2048))
 
 
 def _rows(problem: Problem) -> int:
@@ -132,6 +132,8 @@ class Aim:
         )
 
     def _first(self) -> Outcome:
+        # At least twice as many particles as directions; fewer directions than expected are found more often than more.
+        self.samples = _next(max(self.samples, 1.6 * self.replicates.directions(self.tolerance)))
         while True:
             try:
                 return self.replicates.run(self.samples, range(FIRST_REPLICATES), self.tolerance)

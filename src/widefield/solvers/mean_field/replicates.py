@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
@@ -16,6 +16,8 @@ from ...engine.state import State
 from ...engine.two_time import two_time as two_time_objects
 from ...numerics.sobol import MOST_DIRECTIONS, quasi_normals
 from ...problem.problem import Problem
+
+MANY = 2**30  # particles, where their number is not to matter
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Replicates:
 
     def run(self, samples: int, numbers: range, tolerance: float, room: Room | None = None, shift: int = 0) -> Outcome:
         """Replicates of these numbers with `samples` particles; a replicate depends on its own number only."""
-        spec, inputs = prepare(self.problem, self.recording, self.precision, tolerance)
+        run = self._run(samples, tolerance)
+        spec, inputs = run.spec, run.inputs
         keys = [_key(self.seed, shift, number) for number in numbers]
         most = max(reserved_rows(spec, layer) for layer in range(spec.populations))
         directions = min(inputs.x.shape[-1] + 4 * inputs.x.shape[1] + most, MOST_DIRECTIONS)
@@ -40,19 +43,27 @@ class Replicates:
             2 * self.seed + shift, numbers, spec.populations, directions, samples, self.precision,
             joint=spec.wiring.crosses,
         )  # fmt: skip
-        kind = Interpretation("mean_field", samples, dtype=self.precision)
-        steps = self.problem.training.steps
         pools = [
             [Pool(rows, (2 * self.seed + shift, number, layer)) for layer, rows in enumerate(populations)]
             for number, populations in zip(numbers, quasi, strict=True)
         ]
-        run = Run(
-            spec, inputs, kind, self.recording, steps, keys, pools, self.report, self._finish, self.trainer,
-            self.devices,
-        )  # fmt: skip
+        run = replace(run, keys=keys, pools=pools)
         outcome = run.to_the_end(room)
         info = {"samples": samples} | {name: value for name, value in outcome.info.items() if name != "width"}
         return Outcome(outcome.arrays, info, outcome.room)
+
+    def directions(self, tolerance: float) -> int:
+        """Gaussian directions that a population is likely to need, whatever the number of particles."""
+        return self._run(MANY, tolerance).expected_directions()
+
+    def _run(self, samples: int, tolerance: float) -> Run:
+        """A run without random numbers."""
+        spec, inputs = prepare(self.problem, self.recording, self.precision, tolerance)
+        kind = Interpretation("mean_field", samples, dtype=self.precision)
+        return Run(
+            spec, inputs, kind, self.recording, self.problem.training.steps, (), (), self.report, self._finish,
+            self.trainer, self.devices,
+        )  # fmt: skip
 
     def _finish(self, state: State, records: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         fields = records.pop("fields", None)
