@@ -22,9 +22,9 @@ LONG = 60  # seconds; a run that starts again for longer says so at once, not on
 # A direction below the square root of the rounding error is noise.
 LOWEST_TOLERANCE = {"float64": 1e-7, "float32": 2e-3}
 HIGHEST_TOLERANCE = 0.5
-# The bias of kernels is about the square of the tolerance, that of f a tenth of it (benchmarks/tolerance.py). f is known
-# several times better than the kernels: with 0.5·√accuracy both biases are well within the error bars. With many rows
-# a part of a question is shared by few of them, and less is lost.
+# The bias of kernels is about the square of the tolerance, that of f a tenth of it (benchmarks/tolerance.py). f is
+# known several times better than the kernels: with 0.5·√accuracy both biases are well within the error bars. With many
+# rows a part of a question is shared by few of them, and less is lost.
 TOLERANCE = 0.5
 MANY_ROWS = 100  # from here on √accuracy
 LARGEST_SHARE = 1.4
@@ -132,7 +132,7 @@ class Aim:
         )
 
     def _first(self) -> Outcome:
-        # At least twice as many particles as directions; fewer directions than expected are found more often than more.
+        # Twice as many particles as directions; what is expected has some room to spare.
         self.samples = _next(max(self.samples, 1.6 * self.replicates.directions(self.tolerance)))
         while True:
             try:

@@ -33,8 +33,14 @@ class Replicates:
     devices: tuple[Device, ...] = ()
 
     def run(self, samples: int, numbers: range, tolerance: float, room: Room | None = None, shift: int = 0) -> Outcome:
-        """Replicates of these numbers with `samples` particles; a replicate depends on its own number only."""
-        run = self._run(samples, tolerance)
+        """Replicates of these numbers with `samples` particles, to their end."""
+        outcome = self.prepared(samples, numbers, tolerance, shift).to_the_end(room)
+        info = {"samples": samples} | {name: value for name, value in outcome.info.items() if name != "width"}
+        return Outcome(outcome.arrays, info, outcome.room)
+
+    def prepared(self, samples: int, numbers: range, tolerance: float, shift: int = 0) -> Run:
+        """Replicates before their first step; a replicate depends on its own number only."""
+        run = self._without_numbers(samples, tolerance)
         spec, inputs = run.spec, run.inputs
         keys = [_key(self.seed, shift, number) for number in numbers]
         most = max(reserved_rows(spec, layer) for layer in range(spec.populations))
@@ -47,17 +53,14 @@ class Replicates:
             [Pool(rows, (2 * self.seed + shift, number, layer)) for layer, rows in enumerate(populations)]
             for number, populations in zip(numbers, quasi, strict=True)
         ]
-        run = replace(run, keys=keys, pools=pools)
-        outcome = run.to_the_end(room)
-        info = {"samples": samples} | {name: value for name, value in outcome.info.items() if name != "width"}
-        return Outcome(outcome.arrays, info, outcome.room)
+        return replace(run, keys=keys, pools=pools)
 
     def directions(self, tolerance: float) -> int:
         """Gaussian directions that a population is likely to need, whatever the number of particles."""
-        return self._run(MANY, tolerance).expected_directions()
+        return self._without_numbers(MANY, tolerance).expected_directions()
 
-    def _run(self, samples: int, tolerance: float) -> Run:
-        """A run without random numbers."""
+    def _without_numbers(self, samples: int, tolerance: float) -> Run:
+        """The run of no replicates."""
         spec, inputs = prepare(self.problem, self.recording, self.precision, tolerance)
         kind = Interpretation("mean_field", samples, dtype=self.precision)
         return Run(
