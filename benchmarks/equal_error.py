@@ -60,7 +60,7 @@ def compare(problem: wf.Problem, accuracy: float, widths: tuple[int, ...], budge
     size, error = rms(f), rms(theory["f_se"].values) / rms(f)
     info = theory.info
     print(
-        f"  theory: {info['seeds']} × {info['samples']} particles, rank {info['rank']}: {seconds:.2f} processor seconds, "
+        f"  theory: {info['seeds']} × {info['samples']} particles, rank {info['rank']}: {seconds:.2f} s, "
         f"error of f {error:.2%}, of all {info['accuracy']:.2%}",
         flush=True,
     )

@@ -102,6 +102,7 @@ def test_fixed_particles_go_on_with_a_larger_tolerance_and_say_so():
 
 def test_open_particles_become_more(monkeypatch):
     monkeypatch.setattr(mean_field, "first_samples", lambda problem: 16)
+    monkeypatch.setattr(mean_field.Replicates, "directions", lambda self, tolerance: 0)
     result = wf.solve(problem(points=6, steps=10), accuracy=0.2, progress=False)
     assert result.info["samples"] > 16
     assert "particles" in result.info["notes"]

@@ -45,7 +45,7 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int, tol
         per_row = (12.5 if asks == 1 else 9.5) * (1.0 if frames == 1 else 0.7)
         matrices.append((forward, min(_guess(per_row, asks * asked, frames, tolerance), most)))
         fresh = needs_tilde(spec, kind, wiring.ends(m)[0])
-        tilde.append(min(_guess(9.0, asked, frames, tolerance), most) if fresh else 0)
+        tilde.append(min(_guess(10.5, asked, frames, tolerance), most) if fresh else 0)
     sources: tuple[int, ...] = ()
     if kind.kind == "mean_field":
         gates = columns if any(shape.gated for shape in spec.form.shapes) else 0
@@ -76,8 +76,10 @@ def _guess(per_row: float, rows: int, frames: int, tolerance: float) -> int:
     problems. Many points share directions; their runs are long enough to grow on the way."""
     if not rows:
         return 0
-    finer = min(math.sqrt(0.02 / max(tolerance, 1e-9)), 1.5)
-    return rounded(per_row * rows * frames * finer * min(1.0, math.sqrt(20 / rows)) + taken_at_once(rows))
+    # By classes of tolerances, so that another one of about the same size compiles nothing.
+    typical = next((value for value, below in ((0.02, 0.03), (0.05, 0.08), (0.12, 0.17)) if tolerance < below), 0.25)
+    shared = min(1.0, math.sqrt(20 / rows))
+    return rounded(per_row * rows * frames * math.sqrt(0.02 / typical) * shared + taken_at_once(rows))
 
 
 def ranks(state: State) -> Room:

@@ -85,8 +85,8 @@ class Leg:
     chunk: int = 1
     rank: int = 0
     directions: int = 0
-    used: Room = NO_ROOM
-    pace: float = 0.0  # seconds per step
+    used: Room = field(default=NO_ROOM, compare=False)
+    pace: float = field(default=0.0, compare=False)  # seconds per step
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,8 @@ class Run:
     def next_room(self, leg: Leg, others: int) -> Room:
         """The buffers for `others` networks after one that has come to its end: smaller ones than it had, where that
         saves more than it takes to compile."""
+        if leg.used == NO_ROOM:  # it was read from a checkpoint
+            return leg.kind.room
         room = fitted(leg.kind.room, leg.used, most_taken(self.spec, self._samples), self.spec.wiring.layout.offsets)
         saved = 1 - rows_of(room) / max(rows_of(leg.kind.room), 1)
         seconds = saved * leg.pace * self.total * others / self.workers(room, others)
