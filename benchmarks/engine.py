@@ -1,12 +1,11 @@
-"""Error against time of mean_field, dense and conditioned networks; scaling of the engine; its matrix-product rate.
+"""Error against time of mean_field, dense and conditioned networks; scaling of the engine.
 
-    python benchmarks/engine.py [--quick] [--parts error ratio scaling rate] [--problems …]
+    python benchmarks/engine.py [--quick] [--parts error ratio scaling] [--problems …]
 
 `error`: four problems; the error is that of f of one run around a reference (mean_field with many particles), root
     mean square over runs, time and points. Rows go to --table as they come, and the picture is drawn from it.
 `ratio`: depth 3 tanh, 100 steps, S = 4000 against a dense network of width 4000, taking turns; errors by many runs.
 `scaling`: fitted exponents of cost in particles, points, steps and depth.
-`rate`: share of the machine's matrix-product rate.
 Compilation is excluded throughout. Processor time is given next to wall time, which other work on the machine spoils.
 """
 
@@ -20,7 +19,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import widefield as wf
@@ -222,38 +220,10 @@ def measure_scaling(quick: bool) -> None:
         print(f"cost ∝ ({name})^{exponent:.2f}   {each}", flush=True)
 
 
-def measure_rate(quick: bool) -> None:
-    """Share of the rate of a square product, for products of (P × rank) with (rank × S).
-
-    Counted per step and hidden matrix: 2 products on the way forward, 4 back and 1 for the update, 2·P·rank·S each, at
-    the last rank. New directions and observables are work that is not counted.
-    """
-    square = jnp.ones((1000, 1000)) if quick else jnp.ones((2000, 2000))
-    multiply = jax.jit(lambda a: a @ a)
-    multiply(square).block_until_ready()
-    seconds = []
-    for _ in range(5):
-        began = time.process_time()
-        multiply(square).block_until_ready()
-        seconds.append(time.process_time() - began)
-    best = 2 * len(square) ** 3 / min(seconds)
-    for points in (5, 20) if quick else (5, 20, 80):
-        samples = 4000
-        problem = scaled(points=points, steps=100, depth=3)
-        result, cpu, _ = timed(lambda p=problem, s=samples: run(p, "mean_field", s, 2))
-        rank = result.info["rank"]
-        flops = 7 * 2 * points * rank * samples * (problem.training.steps + 1) * (problem.network.depth - 1)
-        print(
-            f"P {points:3d}, rank {rank}: {flops / cpu / 1e9:.1f} of {best / 1e9:.1f} Gflop/s per processor second, "
-            f"{flops / cpu / best:.0%}",
-            flush=True,
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sizes, a few minutes in all")
-    parts = ("error", "ratio", "scaling", "rate")
+    parts = ("error", "ratio", "scaling")
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
     parser.add_argument("--problems", nargs="+", type=int, choices=(1, 2, 3, 4), default=[1, 2, 3, 4])
     parser.add_argument("--turns", type=int, default=3, help="how often `ratio` measures times")
@@ -272,8 +242,6 @@ def main() -> None:
         measure_ratio(1000 if options.quick else 4000, options.turns, 2 if options.quick else options.groups)
     if "scaling" in options.parts:
         measure_scaling(options.quick)
-    if "rate" in options.parts:
-        measure_rate(options.quick)
 
 
 if __name__ == "__main__":

@@ -22,10 +22,10 @@ LONG = 60  # seconds; a run that starts again for longer says so at once, not on
 # A direction below the square root of the rounding error is noise.
 LOWEST_TOLERANCE = {"float64": 1e-7, "float32": 2e-3}
 HIGHEST_TOLERANCE = 0.5
-# The bias of kernels is about the square of the tolerance, that of f a tenth of it (benchmarks/tolerance.py). f is
-# known several times better than the kernels: with 0.5·√accuracy both biases are well within the error bars. With many
-# rows a part of a question is shared by few of them, and less is lost.
-TOLERANCE = 0.5
+# The bias is at most about the square of the tolerance, also that of f, which is known several times better than the
+# kernels: with 0.2·√accuracy it is a 25th of the accuracy, and error bars stay honest. With many rows a part of a
+# question is shared by few of them, and f's bias is a tenth of the square (benchmarks/tolerance.py).
+TOLERANCE = 0.2
 MANY_ROWS = 100  # from here on √accuracy
 LARGEST_SHARE = 1.4
 JUDGED = ("f", "phi", "entk", "g")  # what the accuracy is about; others may vanish, and have no relative error
@@ -42,7 +42,7 @@ def default_tolerance(problem: Problem, accuracy: float, precision: str) -> floa
 
 def first_samples(problem: Problem) -> int:
     """Particles to begin with, by the number of rows."""
-    return int(np.clip(_next(4 * _rows(problem)), 1024, 2048))
+    return int(np.clip(_next(4 * _rows(problem)), 1024, 4096))
 
 
 def _rows(problem: Problem) -> int:
@@ -140,7 +140,7 @@ class Aim:
             except TooFewSamplesError as error:
                 if self.samples >= MOST_SAMPLES:
                     raise
-                self.samples = _next(max(4 * error.directions, 2 * self.samples))
+                self.samples = _next(max(2.5 * error.directions, 2 * self.samples))
                 self._note(f"{error.directions} directions or more; took {self.samples} particles", warn=False)
 
     def _note(self, text: str, warn: bool = True) -> None:
