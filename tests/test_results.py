@@ -125,7 +125,7 @@ def test_pictures_are_drawn_and_use_no_global_state(tmp_path, problem, fake_resu
     import matplotlib.pyplot as plt
 
     a, b = fake_result(problem, width=10), fake_result(problem, seed=1, width=20)
-    assert a.plot()._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    assert a.plot.loss()._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
     assert wf.compare(a, b).plot()._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
     more = fake_result(several_outputs(problem))
     assert len(wf.compare(more, more).plot().axes) >= 12
@@ -177,7 +177,7 @@ def test_kernels_of_several_outputs_are_drawn_as_their_mean(problem, fake_result
 
 
 def test_saving_a_picture_checks_the_ending(tmp_path, problem, fake_result):
-    figure = fake_result(problem).plot()
+    figure = fake_result(problem).plot.loss()
     for ending in ("pdf", "svg"):
         save_picture(figure, tmp_path / f"page.{ending}")
         assert (tmp_path / f"page.{ending}").stat().st_size > 1000
@@ -221,24 +221,6 @@ def test_rows_of_kernels_are_labelled_at_their_left(problem, fake_result):
     labels = [one.get_ylabel() for one in axes if one.images]
     assert all(bool(label) == (k % 3 == 0) for k, label in enumerate(labels))
     assert any(labels)
-
-
-def test_a_movie_shows_every_time(tmp_path, problem, fake_result):
-    from PIL import Image
-
-    result = fake_result(problem)
-    movie = result.plot.movie("phi")
-    np.testing.assert_array_equal(movie.times, result["time"].values)
-    for number in range(4):
-        np.testing.assert_array_equal(images_of(movie.frame(number)), result["phi"].isel(time=number).values)
-    np.testing.assert_allclose(result.plot.movie("entk", frames=2).times, result["time"].values[[0, -1]])
-    for ending in ("gif", "webp"):
-        movie.save(tmp_path / f"phi.{ending}")
-        assert Image.open(tmp_path / f"phi.{ending}").n_frames == 4  # type: ignore[attr-defined]
-    assert movie._repr_html_().startswith('<img src="data:image/gif;base64,')
-    with pytest.raises(InputError, match=r"\.webp"):
-        movie.save(tmp_path / "phi.mp4")
-    assert len(os.listdir(tmp_path)) == 2
 
 
 def test_a_picture_of_what_is_not_there_says_so(problem, fake_result):
