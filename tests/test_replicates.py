@@ -235,9 +235,9 @@ def test_deviations_in_standard_errors_by_hand():
     # Errors below 1e-10 of the largest value are rounding, gaps below 1e-9 of it are none.
     scale, error = np.array([100.0, 1.0]), np.array([1e-9, 1e-9])
     for gap, deviates in ((5e-8, False), (2e-7, True)):
-        found = in_errors(Moments(scale, error, 5), Moments(scale + [0, gap], error, 5))
+        found = in_errors(Moments(scale, error, 5), Moments(scale + np.array([0, gap]), error, 5))
         assert (found.size > 0) == deviates
-    assert in_errors(Moments(scale, 20 * error, 5), Moments(scale + [0, 1e-7], error, 5)).max() < 10
+    assert in_errors(Moments(scale, 20 * error, 5), Moments(scale + np.array([0, 1e-7]), error, 5)).max() < 10
 
 
 @pytest.mark.parametrize("runs", [(3, 5), (12, 20)])
