@@ -278,6 +278,12 @@ def test_result_is_labelled_and_repeatable():
     )
     assert a.info["change"][0][-1] <= 0.01 * a.info["sampling_error"][0]
     assert len(a.info["change"][0]) == a.info["iterations"][0]
+    assert {"samples": 1024, "seeds": 2, "damping": 1.0, "tolerance": 0.01, "convergence": 0.01,
+            "responses": "regression"}.items() <= a.info.items()  # fmt: skip
+    assert [len(a.info[name]) for name in ("iterations", "rank", "seconds_per_iteration", "sampling_error")] == [2] * 4
+    assert all(0 < seconds < 60 for seconds in a.info["seconds_per_iteration"])
+    assert 0 < a.info["sampling_error"][0] < 0.1
+    np.testing.assert_array_equal(a["inner_layer"], [1])
 
 
 def test_damping_leads_to_the_same_fixed_point():

@@ -14,6 +14,7 @@ from widefield.engine.interpretation import Interpretation, Room
 from widefield.engine.prepare import make_recording
 from widefield.engine.run import Run
 from widefield.solvers.mean_field.replicates import Replicates
+from widefield.solvers.methods import choose_method
 
 X = np.random.default_rng(5).standard_normal((3, 4))
 PROBLEM = wf.Problem(wf.Dataset(X, [1.0, -1.0, 0.5]), wf.MLP(1, "erf"), "gd", 1.0, wf.Training(steps=5, dt=0.2))
@@ -137,3 +138,16 @@ def test_auto_takes_what_is_cheapest():
     linear = dataclasses.replace(PROBLEM, network=wf.MLP(1, "linear"))
     assert wf.solve(linear, "auto", progress=False).method == "linear"
     assert wf.solve(dataclasses.replace(PROBLEM, richness=1e-4), "auto", progress=False).method == "lazy"
+
+
+def test_auto_takes_the_lazy_limit_up_to_a_richness_and_batches_in_mean_field():
+    batched = dataclasses.replace(PROBLEM.training, batch_size=2)
+    for network, richness, training, method in (
+        (wf.MLP(1, "erf"), 1e-3, PROBLEM.training, "lazy"),
+        (wf.MLP(1, "erf"), 1.01e-3, PROBLEM.training, "mean_field"),
+        (wf.MLP(1, "linear"), 1e-4, PROBLEM.training, "linear"),
+        (wf.MLP(1, "linear"), 1e-4, batched, "mean_field"),
+        (wf.MLP(2, "linear", residual=True), 1.0, PROBLEM.training, "mean_field"),
+    ):
+        asked = dataclasses.replace(PROBLEM, network=network, richness=richness, training=training)
+        assert choose_method(asked) == method
