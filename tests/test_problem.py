@@ -170,6 +170,17 @@ def test_data_that_do_not_fit_say_why(arguments, says):
         wf.Dataset(*arguments)
 
 
+def test_networks_without_initial_weights_have_no_signs():
+    data = wf.Dataset(np.ones((2, 2, 1)), [1.0, -1.0])
+    for rule, gain in (("gd", 0.0), ("sign_symmetric", 0.5)):
+        wf.Problem(data, wf.RNN(gain=gain), rule, 1.0, wf.Training(1, 0.1))
+    with pytest.raises(InputError, match="gain is 0"):
+        wf.Problem(data, wf.RNN(gain=0.0), "sign_symmetric", 1.0, wf.Training(1, 0.1))
+    wf.Problem(
+        wf.Dataset(np.ones((2, 1, 1)), [1.0, -1.0]), wf.RNN(gain=0.0), "sign_symmetric", 1.0, wf.Training(1, 0.1)
+    )
+
+
 # Wirings
 
 
