@@ -97,11 +97,8 @@ def test_refuses_other_problems_and_versions_by_name(tmp_path):
     for message, said in others.items():
         with pytest.raises(InputError, match=message):
             Checkpoint(tmp_path / "c", said)
-    for more, says in (
-        (4, r"e is None there and 5 here; allowed"),
-        (7, r"e is None there and 5 here; and 3 more; allowed"),
-    ):
-        with pytest.raises(InputError, match=says):
+    for more, says in ((4, ""), (7, "; and 3 more")):
+        with pytest.raises(InputError, match=f"e is None there and 5 here{says}; allowed"):
             Checkpoint(tmp_path / "c", identity(problem, {"samples": 64}) | dict.fromkeys("bcdefgh"[:more], "5"))
     assert Checkpoint(tmp_path / "c", identity(problem, {"samples": 64})).interval == 300
     for text in ("{", "3"):

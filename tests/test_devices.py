@@ -117,9 +117,12 @@ def test_devices_of_processes_take_turns(monkeypatch):
     """Two processes with two devices and one: networks go to each process in turn, and all decide alike."""
     monkeypatch.setattr(module, "LEAST_SHARE", 10)
     said = []
-    monkeypatch.setattr(
-        multihost_utils, "process_allgather", lambda value: said.append(value) or np.stack([value, True])
-    )
+
+    def gather(value):
+        said.append(value)
+        return np.stack([value, True])
+
+    monkeypatch.setattr(multihost_utils, "process_allgather", gather)
     devices = Device(0), Device(1), Device(2, process=1)
 
     def numbers(networks, width, size=1):

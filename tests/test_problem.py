@@ -176,9 +176,8 @@ def test_networks_without_initial_weights_have_no_signs():
         wf.Problem(data, wf.RNN(gain=gain), rule, 1.0, wf.Training(1, 0.1))
     with pytest.raises(InputError, match="gain is 0"):
         wf.Problem(data, wf.RNN(gain=0.0), "sign_symmetric", 1.0, wf.Training(1, 0.1))
-    wf.Problem(
-        wf.Dataset(np.ones((2, 1, 1)), [1.0, -1.0]), wf.RNN(gain=0.0), "sign_symmetric", 1.0, wf.Training(1, 0.1)
-    )
+    single = wf.Dataset(np.ones((2, 1, 1)), [1.0, -1.0])  # one frame asks no matrix
+    wf.Problem(single, wf.RNN(gain=0.0), "sign_symmetric", 1.0, wf.Training(1, 0.1))
 
 
 # Wirings
