@@ -58,7 +58,7 @@ def test_what_else_the_stable_step_depends_on():
 
 
 def test_curvatures_of_losses_by_hand():
-    """Of cross entropy at f = 0: δ_cc'/C − 1/C² has the largest eigenvalue 1/C. Losses without curvature tell nothing."""
+    """Of cross entropy at f = 0: δ_cc'/C − 1/C² has the largest eigenvalue 1/C. A loss without one tells nothing."""
     plain = stable_step(make_problem())
     data = wf.Dataset(X, np.eye(3)[np.arange(6) % 3])
     assert stable_step(make_problem(data=data, loss="cross_entropy")) == pytest.approx(3 * plain)
