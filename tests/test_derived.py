@@ -105,6 +105,10 @@ def test_accuracy_by_hand():
     signs = make_problem(np.array([1.0, -1.0, -1.0]))
     f = np.array([[[[0.2], [-0.1], [0.4]], [[0.2], [-3.0], [-0.4]]]])
     np.testing.assert_allclose(complete(signs, {"f": f})["accuracy"], [[2 / 3, 1.0]])
+    # An output of 0, or of rounding next to the largest, is right half of the time.
+    for f, share in (([0.0, -1.0, -1.0], 2.5), ([1e-7, -1e3, 1e3], 1.5), ([1e-5, -1e3, 1e3], 2.0), ([1e-10] * 3, 1.5)):
+        found = complete(signs, {"f": np.array(f)[None, None, :, None]})["accuracy"]
+        np.testing.assert_allclose(found, [[share / 3]], err_msg=str(f))
     classes = make_problem(np.eye(3), "cross_entropy", x_test=np.eye(3)[:1], y_test=[[0.0, 1.0, 0.0]])
     f = np.array([[[[2.0, 1.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.1, 0.2]]]])
     found = complete(classes, {"f": f, "f_test": np.array([[[[0.0, 0.5, 0.4]]]])})

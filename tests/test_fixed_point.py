@@ -194,6 +194,7 @@ def test_both_kinds_of_response_agree_for_a_smooth_activation(rule):
         ("fa", 3, "regression"),
         ("dfa", 2, "regression"),
         ("hebb", 2, "regression"),
+        (wf.rules.Mixture((wf.rules.FA(0.5), wf.rules.GD())), 2, "regression"),
         pytest.param(wf.rules.FA(1.0), 3, "regression", marks=pytest.mark.slow),
         pytest.param("kolen_pollack", 3, "jacobian", marks=pytest.mark.slow),
         pytest.param("fa", 3, "jacobian", marks=pytest.mark.slow),

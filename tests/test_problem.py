@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ import pytest
 import widefield as wf
 from widefield.errors import InputError
 from widefield.problem.activations import ACTIVATIONS, as_activation
+from widefield.problem.arrays import real_array
 from widefield.problem.losses import LOSSES, as_loss
 from widefield.problem.networks.layout import Layout
 from widefield.rules.feedback import Mirror, Past, Signs, Vectors, Weights
@@ -134,6 +136,27 @@ def test_orders_of_points():
 
 
 # Data
+
+
+def test_numbers_may_be_large_or_missing_where_that_makes_sense():
+    assert real_array("x", [1e50, -1e50]).tolist() == [1e50, -1e50]
+    assert np.isnan(real_array("x", [1.0, np.nan], missing=True)[1])
+    assert real_array("x", [np.inf, True], largest=np.inf).tolist() == [np.inf, 1.0]
+    for value, options, says in (
+        ([0.0, 1.1e50], {}, r"x is 1.1e\+50 at index \(1,\); allowed: up to 1e\+50"),
+        ([[0.0, np.nan]], {}, r"x is nan at index \(0, 1\); allowed: finite numbers"),
+        (-np.inf, {}, "x is -inf; allowed: finite numbers"),
+        ([np.nan, np.inf], {"missing": True}, r"x is inf at index \(1,\)"),
+        ([np.nan], {"largest": np.inf}, "x is nan"),
+        (np.ma.array([1.0]), {}, "x is a masked array"),
+        ([np.ma.array([1.0])], {}, "x is a masked array"),
+        (["1"], {}, "x is of type <U1"),
+        ([1j], {}, "x is of type complex128"),
+        (None, {}, "x is NoneType"),
+        ([[1.0], [2.0, 3.0]], {}, "x is list"),
+    ):
+        with pytest.raises(InputError, match=says):
+            real_array("x", value, **options)
 
 
 def test_data_say_what_they_are():
@@ -300,7 +323,66 @@ def test_rules_by_name_instance_or_class():
 OWN = wf.rules.FA(0.25)
 
 
+def test_subclasses_keep_only_promises_about_what_they_keep():
+    """linear is about `local`; is_gradient and lazy_g_tilde are about `local` and `feedback`."""
+
+    class NewLocal(wf.rules.GD):
+        def local(self, site):
+            return site.phi
+
+    class NewFeedback(wf.rules.GD):
+        feedback = wf.rules.Direct()
+
+    class NewTeach(wf.rules.GD):
+        def teach(self, error, target):
+            return target
+
+    class SaysSo(NewLocal):
+        linear, is_gradient = True, True
+
+        def local(self, site):
+            return site.phi_dot * site.signal
+
+        def lazy_g_tilde(self, above, phi_dot):
+            return 2 * above
+
+    promised = {NewLocal: (False, False, None), NewFeedback: (True, False, None), NewTeach: (True, True, 6.0),
+                SaysSo: (True, True, 4.0)}  # fmt: skip
+    for kind, (linear, is_gradient, lazy) in promised.items():
+        rule = kind()
+        assert (rule.linear, rule.is_gradient, rule.lazy_g_tilde(2.0, 3.0)) == (linear, is_gradient, lazy)
+
+
+def test_static_gradients_of_rules_by_hand():
+    """G̃^ℓ from G̃^{ℓ+1} = 2 and Φ̇ = 3: whole, its share ρ, or nothing."""
+    above, phi_dot = jnp.array([2.0]), jnp.array([3.0])
+    share = math.sqrt(2 / math.pi)
+    for rule, expected in (("gd", 6.0), ("gln", 6.0), (wf.rules.FA(0.5), 3.0), (wf.rules.KolenPollack(-0.5), -3.0),
+                           ("sign_symmetric", 6 * share), ("dfa", 0.0), ("rflo", 0.0), ("hebb", 0.0), ("drtp", 0.0),
+                           ("signed_hebb", 0.0), ("traditional_hebb", 0.0), ("readout_only", 0.0)):  # fmt: skip
+        np.testing.assert_allclose(as_rule(rule).lazy_g_tilde(above, phi_dot), [expected], err_msg=str(rule))
+    for rule in ("weight_mirror", "eprop", "truncated_bptt"):
+        assert as_rule(rule).lazy_g_tilde(above, phi_dot) is None
+
+
 # Feedback
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(Weights, 1.1),
+        partial(Weights, -1.1),
+        partial(Mirror, 1, 1.1),
+        partial(Mirror, 1, -1.1),
+        partial(Mirror, 0.0),
+    ],
+)
+def test_feedback_has_bounds(make):
+    with pytest.raises(InputError, match=r"rho is .*\[−1, 1\]|rate is 0.0; allowed: a number above 0"):
+        make()
+    assert (Weights(), Mirror()) == (Weights(1.0, True), Mirror(1.0, 0.0))
+    assert Weights(-1.0).rho == Mirror(0.5, -1.0).rho == -1
 
 
 def test_parts_of_feedback_by_hand():
