@@ -162,7 +162,7 @@ class Covered:
 
     def seconds(self, test: str) -> float:
         file, name = test.split("::", 1)
-        return self._seconds.get((file.removesuffix(".py").replace("/", "."), name), 1.0)
+        return self._seconds.get((file.removesuffix(".py").replace("/", "."), name), 0.0)
 
     def tests_of(self, path: Path, line: int) -> list[str]:
         """The shortest first, as many as fit into `MOST` seconds; none for lines that run when a module is imported."""
@@ -236,7 +236,8 @@ def main() -> None:
             shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", tree)
         # Programs that a mutant does not change are compiled once; the key is the program itself.
-        os.environ |= {"JAX_COMPILATION_CACHE_DIR": f"{folder}/programs", "PYTHONDONTWRITEBYTECODE": "1",
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{folder}/programs")
+        os.environ |= {"PYTHONDONTWRITEBYTECODE": "1",
                        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05"}  # fmt: skip
         sys.dont_write_bytecode = True
         load_everything_else()

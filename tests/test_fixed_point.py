@@ -297,8 +297,9 @@ def test_damping_leads_to_the_same_fixed_point():
 
 
 def test_says_when_it_fails():
-    with pytest.raises(NotConvergedError, match="raise max_iterations"):
-        solve_fixed_point(make_problem(), samples=1024, max_iterations=2)
+    changes = r"\(before: (\de[-+]\d+, ){3}\de[-+]\d+\)"
+    with pytest.raises(NotConvergedError, match=rf"max_iterations is 5, .*{changes}.*raise max_iterations"):
+        solve_fixed_point(make_problem(), samples=1024, max_iterations=5, convergence=1e-30)
     with pytest.raises(TooFewSamplesError, match="samples is 20"):
         solve_fixed_point(make_problem(), samples=20)
     with pytest.raises(TooFewSamplesError, match="allowed: 88 or more"):
