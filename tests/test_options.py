@@ -77,7 +77,7 @@ def test_kernels_that_take_much_memory_are_not_recorded_unasked():
 
 @pytest.mark.parametrize(("every", "batch", "records"), [(1, 0, 60), (2, 0, 40), (1, 2, 60 + 5 * 3)])
 def test_what_cannot_fit_into_memory_is_refused(every, batch, records):
-    """Fields of 3·width·points·layers numbers, and f of 2 networks, of 5 points, at 6 or 4 times; batches mark 3 points."""
+    """Fields of 3·width·points·layers numbers; f of 2 networks and 5 points at 6 or 4 times; batches mark 3 points."""
     data = wf.Dataset(X, [1.0, -1.0, 0.5], X[:2])
     training = dataclasses.replace(PROBLEM.training, batch_size=batch)
     asked = dataclasses.replace(PROBLEM, data=data, network=wf.MLP(2, "erf"), training=training)
