@@ -33,7 +33,10 @@ COVERED = ROOT / ".venv/covered"  # what `make covered` writes
 SECONDS = 90  # for the tests of one mutant
 MOST = 40  # seconds of tests that run a line, of which some hundreds may
 # Changes of these change no behaviour, and are not made.
-IDLE_ARGUMENTS = ("strict", "optimize")  # a check of what is equal anyway, and the order in which products are summed
+IDLE_ARGUMENTS = (
+    "strict", "optimize",  # a check of what is equal anyway, and the order in which products are summed
+    "alpha", "fontsize", "linewidth", "rotation", "shrink", "zorder",  # the look of pictures
+)  # fmt: skip
 IDLE_DECORATORS = ("@abc.abstractmethod", "@dataclass_transform", "@lru_cache", "@jax.jit", "@partial(jax.jit")
 # The tests of every file, by the beginning of its path in src/widefield; the first that fits.
 TESTS = {

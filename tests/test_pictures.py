@@ -112,7 +112,7 @@ def test_a_result_without_a_loss_shows_outputs_and_one_without_anything_says_so(
     [axes] = one_layer(problem, f=f).plot().axes
     np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], f[:, :, 0].T)
     assert axes.get_ylabel() == r"outputs $f_\mu$"
-    assert all(line.get_linewidth() > 0 for line in axes.lines)
+    assert all(line.get_linewidth() > 0 and line.get_color() == COLOURS[0] for line in axes.lines)
     nothing = one_layer(problem, h_final=np.zeros((1, 4, 3)))
     with pytest.raises(InputError, match="nothing that can be drawn"):
         nothing.plot()
