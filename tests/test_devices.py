@@ -222,6 +222,12 @@ def test_bytes_per_device(monkeypatch):
     assert two.bytes_per_device(arrays, 8) == 8 * (12 + 24 + 10)
     assert Place().bytes_per_device(arrays, 8) == 8 * (24 + 48 + 10)
     assert two.free_bytes() == 90
+    monkeypatch.setattr(module, "available_bytes", lambda: 1000)
+    assert [Place().free_bytes(), Place().free_bytes(4)] == [1000, 250]
+    shared = Place((jax.devices()[0],) * 2)  # devices without memory of their own
+    assert [shared.free_bytes(), shared.free_bytes(2)] == [500, 250]
+    monkeypatch.setattr(module, "available_bytes", lambda: None)
+    assert Place().free_bytes() is None
     assert f"a run{two}" == "a run on each of 2 devices"
     assert f"a run{Place()}" == "a run"
 

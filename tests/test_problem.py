@@ -168,6 +168,8 @@ def test_data_say_what_they_are():
     assert wf.Dataset(X, Y) == wf.Dataset(X + 0.0, Y)
     assert wf.Dataset(X, Y) != wf.Dataset(X, Y, X)
     assert wf.Dataset(X, Y).__eq__(3) is NotImplemented
+    assert wf.Dataset(X, [1, -1, 1]).y.dtype == np.float64  # whole numbers that are signs, or of several columns
+    assert wf.Dataset(X, [[0], [1], [2]]).outputs == 1
     assert hash(wf.Dataset(-0.0 * X, Y)) == hash(wf.Dataset(0.0 * X, Y))
 
 
@@ -175,6 +177,7 @@ def test_data_say_what_they_are():
     ("arguments", "says"),
     [
         ((X, [0, 1, 2]), "names of classes"),
+        ((X, [2, -2, 2]), "names of classes"),
         ((X, [True, False, True]), "names of classes"),
         ((X, [[1.0], [2.0, 3.0], [4.0]]), "y is list; allowed: an array"),
         ((X, np.ones((3, 2, 2))), r"y is 'of shape \(3, 2, 2\)'; allowed: shape \(P,\) or \(P, C\)$"),
