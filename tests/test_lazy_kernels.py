@@ -316,3 +316,9 @@ def test_rules_that_read_the_error():
 def test_bad_arguments(arguments, options, message):
     with pytest.raises(InputError, match=message):
         kernels(*arguments, **options)
+
+
+def test_kernels_are_silent_unless_asked(capsys):
+    for progress, speaks in (({}, False), ({"progress": True}, True)):
+        kernels(X[:3], wf.MLP(1, "relu"), "gd", outputs=("entk",), **progress)
+        assert bool(capsys.readouterr().err) == speaks
