@@ -284,6 +284,9 @@ def test_result_is_labelled_and_repeatable():
     assert [len(a.info[name]) for name in ("iterations", "rank", "seconds_per_iteration", "sampling_error")] == [2] * 4
     assert all(0 < seconds < 60 for seconds in a.info["seconds_per_iteration"])
     assert 0 < a.info["sampling_error"][0] < 0.1
+    # It is that of the last iteration, which convergence is measured by.
+    rough = solve_fixed_point(problem, samples=1024, seeds=1, seed=3, max_iterations=1, convergence=1e6)
+    assert rough.info["sampling_error"][0] != a.info["sampling_error"][0]
     np.testing.assert_array_equal(a["inner_layer"], [1])
 
 

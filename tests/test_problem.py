@@ -15,7 +15,7 @@ import widefield as wf
 from widefield.errors import InputError
 from widefield.problem.activations import ACTIVATIONS, as_activation
 from widefield.problem.arrays import real_array
-from widefield.problem.losses import LOSSES, as_loss
+from widefield.problem.losses import LOSSES, Loss, as_loss
 from widefield.problem.networks.layout import Layout
 from widefield.rules.feedback import Mirror, Past, Signs, Vectors, Weights
 from widefield.rules.lookup import as_rule
@@ -111,8 +111,9 @@ def test_targets_fit_their_loss(name, y, fits):
     ],
 )
 def test_what_is_no_loss_says_why(loss, says):
-    with pytest.raises(InputError, match=says):
-        as_loss(loss)
+    for given in (loss, Loss("mine", loss)):
+        with pytest.raises(InputError, match=says):
+            as_loss(given)
     assert as_loss(lambda f, y: (f - y) ** 2).total(jnp.ones((3, 2)), jnp.zeros((3, 2))) == 6
 
 

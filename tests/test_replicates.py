@@ -232,6 +232,8 @@ def test_deviations_in_standard_errors_by_hand():
                                                               ([2.0, 7.0, 3.0], [0.4, 0.0, 0.0])))  # fmt: skip
     np.testing.assert_allclose(in_errors(a, b), [2.0, np.inf])
     assert welch(a, b) == (0.0, 1)
+    constant = Moments(np.ones(3), np.zeros(3), 5)
+    assert welch(constant, constant) == (1.0, 0)  # nothing was tested
     # Errors below 1e-10 of the largest value are rounding, gaps below 1e-9 of it are none.
     scale, error = np.array([100.0, 1.0]), np.array([1e-9, 1e-9])
     for gap, deviates in ((5e-8, False), (2e-7, True)):

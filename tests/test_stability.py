@@ -191,6 +191,9 @@ def test_what_counts_as_an_explosion():
     f[1, 2, 4] = np.nan
     with pytest.raises(DivergenceError, match="at step 2, where f is not finite; lower dt"):
         check_growth(make_finished([1, 1, 1], f=f), training)
+    f[1, 1, 4] = np.nan
+    with pytest.raises(DivergenceError, match="at step 1, where f is not finite; lower dt"):
+        check_growth(make_finished([1, 1, 1], f=f), training)
     with pytest.raises(DivergenceError, match="at step 2, where h_final is not finite"):
         check_growth(make_finished([1, 1, 1], h_final=np.full((2, 2, 6, 1), np.nan)), training)
     f[0, 0, 0] = np.inf
