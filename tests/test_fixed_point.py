@@ -266,8 +266,15 @@ def test_an_iteration_is_causal(rule):
 
 
 def test_result_is_labelled_and_repeatable():
-    problem = make_problem("fa", 2)
-    a, b = (solve_fixed_point(problem, samples=1024, seeds=2, seed=3) for _ in range(2))
+    problem, totals = make_problem("fa", 2), []
+
+    class Mine:
+        def update(self, done, total, message=""):
+            totals.append(total)
+
+    a, b = (solve_fixed_point(problem, samples=1024, seeds=2, seed=3, progress=Mine()) for _ in range(2))
+    # As many iterations as causality can make necessary, in both replicates.
+    assert set(totals) == {2 * 4 * 2 * (problem.training.steps + 1), 1}
     np.testing.assert_array_equal(a["f"].values, b["f"].values)
     assert a.method == "fixed_point"
     assert a["phi_two_time"].dims == ("layer", "step", "step_", "sample", "sample_")

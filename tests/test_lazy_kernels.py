@@ -274,9 +274,12 @@ class PlainFA(wf.rules.Rule):
 
 def test_definition_reaches_the_closed_form():
     points = np.concatenate([X[:4], 0 * X[:1]])  # a point without variance has no pseudo-gradient
-    found, expected = (kernels(X[:5], wf.MLP(3, "relu"), rule, points) for rule in (PlainFA(), wf.rules.FA(0.5)))
+    found, expected = (kernels(X[:5], wf.MLP(2, "relu"), rule, points) for rule in (PlainFA(), wf.rules.FA(0.5)))
     np.testing.assert_allclose(found.g_tilde, expected.g_tilde, rtol=0, atol=1e-11)
     np.testing.assert_allclose(found.entk, expected.entk, rtol=0, atol=1e-11)
+    # Points of other lengths have another ψ each, unless φ is homogeneous.
+    found, expected = (kernels(X[:2], wf.MLP(1, "erf"), rule) for rule in (PlainFA(), wf.rules.FA(0.5)))
+    np.testing.assert_allclose(found.g_tilde, expected.g_tilde, rtol=0, atol=1e-8)
     images = RNG.standard_normal((2, 4, 2))
     network = wf.CNN(2, 3, "relu", "zero", "pool")
     found, expected = (kernels(images, network, rule) for rule in (PlainFA(), wf.rules.FA(0.5)))
