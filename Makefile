@@ -9,12 +9,13 @@ OLDEST := $(VENV)-oldest
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow mutants oldest lint bench docs dist clean
+.PHONY: help demo test slow covered mutants oldest lint bench docs dist clean
 
 help:
 	@echo "make demo    theory against networks for five learning rules, pictures in demo/"
 	@echo "make test    style, types and tests"
 	@echo "make slow    the long statistical tests"
+	@echo "make covered  which tests run which line, for make mutants (10 minutes)"
 	@echo "make mutants SAMPLE=60  random breaks of the code, and which of them the fast tests notice"
 	@echo "make oldest  the tests with the oldest Python and the oldest packages that pyproject.toml allows, in $(OLDEST)"
 	@echo "make lint    style and types only"
@@ -39,6 +40,14 @@ test: lint
 
 slow: $(INSTALLED)
 	@$(BIN)/python -m pytest -m slow -n 2
+
+# Tests that start processes of their own say nothing about lines and are left out.
+COVERED := $(VENV)/covered
+APART := site docs explore notebook examples sweep_killed faults imports
+covered: $(INSTALLED)
+	@mkdir -p $(COVERED)
+	@COVERAGE_FILE=$(COVERED)/coverage $(BIN)/python -m pytest -m "not slow" --junitxml=$(COVERED)/tests.xml \
+		--cov=src/widefield --cov-context=test --cov-report= $(APART:%=--ignore=tests/test_%.py)
 
 SAMPLE ?= 60
 SEED ?= 0

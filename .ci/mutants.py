@@ -2,6 +2,9 @@
 
 Cosmic Ray makes the mutants. Each one is a copy of the sources with one change, tested in a process that is forked
 after everything else has been imported. The tests must pass without any change: run `make test` first.
+
+`make covered` writes down which tests run which line. With that, a mutant meets these tests, the shortest first, and
+then those of `TESTS`; without, those of `TESTS` alone, which takes longer and notices less.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import signal
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,7 +29,15 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 ROOT = Path(__file__).parents[1]
+COVERED = ROOT / ".venv/covered"  # what `make covered` writes
 SECONDS = 90  # for the tests of one mutant
+MOST = 40  # seconds of tests that run a line, of which some hundreds may
+# Changes of these change no behaviour, and are not made.
+IDLE_ARGUMENTS = (
+    "strict", "optimize",  # a check of what is equal anyway, and the order in which products are summed
+    "alpha", "fontsize", "linewidth", "rotation", "shrink", "zorder",  # the look of pictures
+)  # fmt: skip
+IDLE_DECORATORS = ("@abc.abstractmethod", "@dataclass_transform", "@lru_cache", "@jax.jit", "@partial(jax.jit")
 # The tests of every file, by the beginning of its path in src/widefield; the first that fits.
 TESTS = {
     "engine/stability": "stability",
@@ -34,7 +46,7 @@ TESTS = {
     "engine/order": "program",
     "engine/prepare": "options stability program recurrent",
     "engine/run": "options stability contracts",
-    "engine/dense": "program conditioned",
+    "engine/dense": "program conditioned recurrent_structure",
     "engine/devices": "devices",
     "engine/crew": "options devices",
     "engine/interpretation": "program recurrent_structure conditioned",
@@ -42,14 +54,14 @@ TESTS = {
     "engine": "options low_rank conditioned program",
     "results/growth": "stability",
     "results/derived": "derived",
-    "results/estimate": "replicates derived",
+    "results/estimate": "results replicates derived",
     "results/files": "files",
     "results/netcdf": "files",
     "results/stored": "files",
     "results/validity": "files",
     "results/labels": "files replicates",
     "results/sweep_pictures": "sweep",
-    "results": "replicates results statistics",
+    "results": "pictures results replicates statistics",
     "solvers/fixed_point": "fixed_point_factor fixed_point",
     "solvers/lazy/digits": "lazy_digits",
     "solvers/lazy/frames": "recurrent_lazy",
@@ -59,14 +71,14 @@ TESTS = {
     "solvers/linear": "linear",
     "solvers/mean_field": "options derived aim mean_field",
     "solvers": "options bad_input",
-    "rules": "rules bad_input program",
-    "problem/losses": "derived bad_input",
-    "problem/training": "options toml bad_input",
-    "problem/problem": "toml bad_input pickle recurrent_structure",
-    "problem/activations": "bad_input lazy_kernels",
-    "problem/networks/layout": "lazy_kernels lazy_finite program",
-    "problem/networks": "bad_input program recurrent",
-    "problem": "toml bad_input pickle",
+    "rules": "problem rules contracts bad_input program",
+    "problem/losses": "problem derived bad_input",
+    "problem/training": "problem options toml bad_input",
+    "problem/problem": "problem toml bad_input pickle recurrent_structure",
+    "problem/activations": "problem bad_input lazy_kernels",
+    "problem/networks/layout": "problem lazy_kernels lazy_finite program",
+    "problem/networks": "problem bad_input program recurrent",
+    "problem": "problem toml bad_input pickle",
 }
 PARTS = ("engine", "results", "solvers", "rules", "problem")
 
@@ -91,7 +103,7 @@ def places(path: Path) -> dict[int, list[Mutant]]:
         operator = get_operator(name)()
         positions = [(node, at) for node in ast_nodes(tree) for at, _ in operator.mutation_positions(node)]
         for occurrence, (node, (line, column)) in enumerate(positions):
-            if not is_annotation(node):
+            if not is_annotation(node) and not is_idle(node):
                 found.setdefault(1000 * line + column, []).append(Mutant(path, name, occurrence, line))
     return found
 
@@ -106,6 +118,17 @@ def is_annotation(node) -> bool:
             return True
         if node.type in ("classdef", "suite"):
             return False
+    return False
+
+
+def is_idle(node) -> bool:
+    """Whether a place is a decorator or the value of an argument that changes no behaviour."""
+    if node.type == "decorator":
+        return node.get_code().strip().startswith(IDLE_DECORATORS)
+    while node.parent is not None and node.parent.type != "arglist":
+        node = node.parent
+        if node.type == "argument" and node.children[0].type == "name":
+            return node.children[0].value in IDLE_ARGUMENTS
     return False
 
 
@@ -127,6 +150,33 @@ def choose(count: int, seed: int) -> list[Mutant]:
 def tests_of(path: Path) -> list[str]:
     name = str(path.relative_to(ROOT / "src/widefield"))
     return [f"tests/test_{test}.py" for test in next(v for k, v in TESTS.items() if name.startswith(k)).split()]
+
+
+class Covered:
+    """Which fast tests run a line, and for how long."""
+
+    def __init__(self, folder: Path):
+        from coverage import CoverageData
+
+        self._data = CoverageData(str(folder / "coverage"))
+        self._data.read()
+        cases = ElementTree.parse(folder / "tests.xml").iter("testcase")
+        self._seconds = {(case.get("classname"), case.get("name")): float(case.get("time", 0)) for case in cases}
+
+    def seconds(self, test: str) -> float:
+        file, name = test.split("::", 1)
+        return self._seconds.get((file.removesuffix(".py").replace("/", "."), name), 0.0)
+
+    def tests_of(self, path: Path, line: int) -> list[str]:
+        """The shortest first, as many as fit into `MOST` seconds; none for lines that run when a module is imported."""
+        found = {test.rsplit("|", 1)[0] for test in self._data.contexts_by_lineno(str(path)).get(line, []) if test}
+        kept, total = [], 0.0
+        for test in sorted(found, key=lambda test: (self.seconds(test), test)):
+            total += self.seconds(test)
+            if kept and total > MOST:
+                break
+            kept.append(test)
+        return kept
 
 
 def caught(tree: Path, tests: list[str]) -> str:
@@ -181,6 +231,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=60, help="how many mutants")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
+    covered = Covered(COVERED) if COVERED.is_dir() else None
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
@@ -188,7 +239,8 @@ def main() -> None:
             shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", tree)
         # Programs that a mutant does not change are compiled once; the key is the program itself.
-        os.environ |= {"JAX_COMPILATION_CACHE_DIR": f"{folder}/programs", "PYTHONDONTWRITEBYTECODE": "1",
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{folder}/programs")
+        os.environ |= {"PYTHONDONTWRITEBYTECODE": "1",
                        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05"}  # fmt: skip
         sys.dont_write_bytecode = True
         load_everything_else()
@@ -199,14 +251,18 @@ def main() -> None:
                 continue
             target = tree / mutant.path.relative_to(ROOT)
             target.write_text(after, encoding="utf-8")
-            outcome = caught(tree, tests_of(mutant.path))
+            rounds = [covered.tests_of(mutant.path, mutant.line)] if covered else []
+            outcome = "survived"
+            for tests in (*rounds, tests_of(mutant.path)):
+                outcome = caught(tree, tests) if tests and outcome == "survived" else outcome
             target.write_text(before, encoding="utf-8")
             counts[outcome] += 1
             print(f"{outcome}: {mutant.path.relative_to(ROOT)}:{mutant.line}", flush=True)
             if outcome != "caught":
                 print(difference(before, after), flush=True)
     total = sum(counts.values())
-    print(f"{counts['caught']} of {total} caught, {counts['survived']} survived, {counts['out of time']} out of time")
+    print(f"{counts['caught']} of {total} caught ({100 * counts['caught'] / max(total, 1):.0f} %), "
+          f"{counts['survived']} survived, {counts['out of time']} out of time")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -97,11 +97,19 @@ def test_refuses_other_problems_and_versions_by_name(tmp_path):
     for message, said in others.items():
         with pytest.raises(InputError, match=message):
             Checkpoint(tmp_path / "c", said)
+    for more, says in ((4, ""), (7, "; and 3 more")):
+        with pytest.raises(InputError, match=f"e is None there and 5 here{says}; allowed"):
+            Checkpoint(tmp_path / "c", identity(problem, {"samples": 64}) | dict.fromkeys("bcdefgh"[:more], "5"))
+    assert Checkpoint(tmp_path / "c", identity(problem, {"samples": 64})).interval == 300
+    for text in ("{", "3"):
+        (tmp_path / "c" / "identity.json").write_text(text)
+        with pytest.raises(ResultFileError, match=r"cannot be read \(.*\); remove it"):
+            Checkpoint(tmp_path / "c", {})
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "thesis.tex").touch()
     with pytest.raises(InputError, match="something else"):
         Checkpoint(tmp_path / "d", {})
-    with pytest.raises(ResultFileError, match="cannot be made"):
+    with pytest.raises(ResultFileError, match=r"cannot be made \(File exists\)"):
         Checkpoint(tmp_path / "d" / "thesis.tex", {})
 
 
@@ -115,6 +123,15 @@ def test_damaged_checkpoint_says_so_and_full_disk_does_not_stop_a_run(tmp_path, 
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(ResultFileError, match=r"damaged .*remove it"):
         checkpoint.train(run, 0)
+    file.unlink()
+    with pytest.raises(Killed):
+        checkpoint.train(run, 0, watch=stop_at(3))
+    with np.load(file) as content:
+        arrays = dict(content)
+    for changed in ({"record f": arrays["record f"][:-1]}, {"record f": arrays["record f"].astype(np.float32)}):
+        np.savez(file, **(arrays | changed))
+        with pytest.raises(ResultFileError, match=r"does not fit this run; remove it"):
+            checkpoint.train(run, 0)
     file.unlink()
 
     def full(descriptor: int) -> None:

@@ -101,6 +101,7 @@ def test_conditioned_has_the_law_of_dense(rule, depth):
     assert max(scores.values()) < LIMIT, scores
 
 
+@pytest.mark.slow
 def test_broken_response_is_noticed(monkeypatch):
     """Without the response Q_y⟨B, Q_n⟩ the answers forget what was learnt about W(0) from the other side."""
     forward = low_rank.LowRank.forward
@@ -116,6 +117,7 @@ def test_broken_response_is_noticed(monkeypatch):
     assert max(worst(GD).values()) > 2 * LIMIT
 
 
+@pytest.mark.slow
 def test_missing_projection_is_noticed(monkeypatch):
     """Without the projection the law is right only up to O(rank/N)."""
     monkeypatch.setattr(sources, "project_out", lambda rows, basis, width: rows)

@@ -105,11 +105,49 @@ def test_accuracy_by_hand():
     signs = make_problem(np.array([1.0, -1.0, -1.0]))
     f = np.array([[[[0.2], [-0.1], [0.4]], [[0.2], [-3.0], [-0.4]]]])
     np.testing.assert_allclose(complete(signs, {"f": f})["accuracy"], [[2 / 3, 1.0]])
+    # An output of 0, or of rounding next to the largest, is right half of the time.
+    for f, share in (([0.0, -1.0, -1.0], 2.5), ([1e-7, -1e3, 1e3], 1.5), ([1e-5, -1e3, 1e3], 2.0), ([1e-10] * 3, 1.5)):
+        found = complete(signs, {"f": np.array(f)[None, None, :, None]})["accuracy"]
+        np.testing.assert_allclose(found, [[share / 3]], err_msg=str(f))
     classes = make_problem(np.eye(3), "cross_entropy", x_test=np.eye(3)[:1], y_test=[[0.0, 1.0, 0.0]])
     f = np.array([[[[2.0, 1.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.1, 0.2]]]])
     found = complete(classes, {"f": f, "f_test": np.array([[[[0.0, 0.5, 0.4]]]])})
     np.testing.assert_allclose(found["accuracy"], [[2 / 3]])
     np.testing.assert_allclose(found["test_accuracy"], [[1.0]])
+
+
+def test_frames_that_are_read_are_points_of_their_own():
+    """Two points and frames, of which one has no target; every number by a plain loop over (point, frame)."""
+    y = np.array([[1.0, -1.0], [np.nan, 1.0]])
+    data = wf.Dataset(np.zeros((2, 2, 1)), y, np.zeros((2, 2, 1)), y[::-1])
+    problem = wf.Problem(data, wf.RNN(readout="every"), "gd", 1.0, wf.Training(1, 0.1))
+    rng = np.random.default_rng(2)
+    f, f_test = rng.standard_normal((2, 2, 2))
+    entk, phi = rng.standard_normal((2, 2, 2, 2, 2))  # (P, P, T, T)
+    g, mixed, tilde = rng.uniform(1, 2, (3, 2, 2, 2, 2, 2, 2))  # (P, P, T, T, R, R)
+    arrays = {"f": f[..., None], "f_test": f_test[..., None], "entk": entk[..., None, None], "phi": phi[None],
+              "g": g[None, ..., None, None], "g_tilde": mixed[None, ..., None, None],
+              "g_tilde_tilde": tilde[None, ..., None, None]}  # fmt: skip
+    made = complete(problem, {name: value[None, None] for name, value in arrays.items()})
+    found = {name: value[0, 0] for name, value in made.items()}
+    taught = [(0, 0), (0, 1), (1, 1)]
+    assert found["loss"] == pytest.approx(sum(0.5 * (f[at] - y[at]) ** 2 for at in taught))
+    assert found["accuracy"] == pytest.approx(np.mean([np.sign(f[at]) == y[at] for at in taught]))
+    delta = [[y[p, t] - f[p, t] if (p, t) in taught else 0.0 for t in range(2)] for p in range(2)]
+    np.testing.assert_allclose(found["delta"][..., 0], delta)
+    asked = [(0, 1), (1, 0), (1, 1)]
+    assert found["test_loss"] == pytest.approx(sum(0.5 * (f_test[at] - y[::-1][at]) ** 2 for at in asked))
+    assert found["test_accuracy"] == pytest.approx(np.mean([np.sign(f_test[at]) == y[::-1][at] for at in asked]))
+    rows = np.array([[entk[p, q, t, s] for q, s in taught] for p, t in taught])
+    target = np.array([[y[at]] for at in taught])
+    assert found["entk_alignment"] == pytest.approx(alignment(rows, target))
+    # Φ frame by frame, of the points that have a target there.
+    expected = [alignment(phi[:1, :1, 0, 0], y[:1, :1]), alignment(phi[:, :, 1, 1], y[:, 1:])]
+    np.testing.assert_allclose(found["phi_alignment"][0], expected)
+    for t, r in itertools.product(range(2), repeat=2):
+        own = [kernel[p, p, t, t, r, r] for p in range(2) for kernel in (mixed, g, tilde)]
+        cosines = [own[3 * p] / math.sqrt(own[3 * p + 1] * own[3 * p + 2]) for p in range(2)]
+        assert found["gradient_cosine"][0, t, r] == pytest.approx(np.mean(cosines))
 
 
 # Several runs

@@ -194,6 +194,7 @@ def test_both_kinds_of_response_agree_for_a_smooth_activation(rule):
         ("fa", 3, "regression"),
         ("dfa", 2, "regression"),
         ("hebb", 2, "regression"),
+        (wf.rules.Mixture((wf.rules.FA(0.5), wf.rules.GD())), 2, "regression"),
         pytest.param(wf.rules.FA(1.0), 3, "regression", marks=pytest.mark.slow),
         pytest.param("kolen_pollack", 3, "jacobian", marks=pytest.mark.slow),
         pytest.param("fa", 3, "jacobian", marks=pytest.mark.slow),
@@ -265,8 +266,15 @@ def test_an_iteration_is_causal(rule):
 
 
 def test_result_is_labelled_and_repeatable():
-    problem = make_problem("fa", 2)
-    a, b = (solve_fixed_point(problem, samples=1024, seeds=2, seed=3) for _ in range(2))
+    problem, totals = make_problem("fa", 2), []
+
+    class Mine:
+        def update(self, done, total, message=""):
+            totals.append(total)
+
+    a, b = (solve_fixed_point(problem, samples=1024, seeds=2, seed=3, progress=Mine()) for _ in range(2))
+    # As many iterations as causality can make necessary, in both replicates.
+    assert set(totals) == {2 * 4 * 2 * (problem.training.steps + 1), 1}
     np.testing.assert_array_equal(a["f"].values, b["f"].values)
     assert a.method == "fixed_point"
     assert a["phi_two_time"].dims == ("layer", "step", "step_", "sample", "sample_")
@@ -278,6 +286,15 @@ def test_result_is_labelled_and_repeatable():
     )
     assert a.info["change"][0][-1] <= 0.01 * a.info["sampling_error"][0]
     assert len(a.info["change"][0]) == a.info["iterations"][0]
+    assert {"samples": 1024, "seeds": 2, "damping": 1.0, "tolerance": 0.01, "convergence": 0.01,
+            "responses": "regression"}.items() <= a.info.items()  # fmt: skip
+    assert [len(a.info[name]) for name in ("iterations", "rank", "seconds_per_iteration", "sampling_error")] == [2] * 4
+    assert all(0 < seconds < 60 for seconds in a.info["seconds_per_iteration"])
+    assert 0 < a.info["sampling_error"][0] < 0.1
+    # It is that of the last iteration, which convergence is measured by.
+    rough = solve_fixed_point(problem, samples=1024, seeds=1, seed=3, max_iterations=1, convergence=1e6)
+    assert rough.info["sampling_error"][0] != a.info["sampling_error"][0]
+    np.testing.assert_array_equal(a["inner_layer"], [1])
 
 
 def test_damping_leads_to_the_same_fixed_point():
@@ -290,8 +307,9 @@ def test_damping_leads_to_the_same_fixed_point():
 
 
 def test_says_when_it_fails():
-    with pytest.raises(NotConvergedError, match="raise max_iterations"):
-        solve_fixed_point(make_problem(), samples=1024, max_iterations=2)
+    changes = r"\(before: (\de[-+]\d+, ){3}\de[-+]\d+\)"
+    with pytest.raises(NotConvergedError, match=rf"max_iterations is 5, .*{changes}.*raise max_iterations"):
+        solve_fixed_point(make_problem(), samples=1024, max_iterations=5, convergence=1e-30)
     with pytest.raises(TooFewSamplesError, match="samples is 20"):
         solve_fixed_point(make_problem(), samples=20)
     with pytest.raises(TooFewSamplesError, match="allowed: 88 or more"):

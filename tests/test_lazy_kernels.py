@@ -273,9 +273,13 @@ class PlainFA(wf.rules.Rule):
 
 
 def test_definition_reaches_the_closed_form():
-    found, expected = (kernels(X[:5], wf.MLP(3, "relu"), rule) for rule in (PlainFA(), wf.rules.FA(0.5)))
+    points = np.concatenate([X[:4], 0 * X[:1]])  # a point without variance has no pseudo-gradient
+    found, expected = (kernels(X[:5], wf.MLP(2, "relu"), rule, points) for rule in (PlainFA(), wf.rules.FA(0.5)))
     np.testing.assert_allclose(found.g_tilde, expected.g_tilde, rtol=0, atol=1e-11)
     np.testing.assert_allclose(found.entk, expected.entk, rtol=0, atol=1e-11)
+    # Points of other lengths have another ψ each, unless φ is homogeneous.
+    found, expected = (kernels(X[:2], wf.MLP(1, "erf"), rule) for rule in (PlainFA(), wf.rules.FA(0.5)))
+    np.testing.assert_allclose(found.g_tilde, expected.g_tilde, rtol=0, atol=1e-8)
     images = RNG.standard_normal((2, 4, 2))
     network = wf.CNN(2, 3, "relu", "zero", "pool")
     found, expected = (kernels(images, network, rule) for rule in (PlainFA(), wf.rules.FA(0.5)))
@@ -315,3 +319,9 @@ def test_rules_that_read_the_error():
 def test_bad_arguments(arguments, options, message):
     with pytest.raises(InputError, match=message):
         kernels(*arguments, **options)
+
+
+def test_kernels_are_silent_unless_asked(capsys):
+    for progress, speaks in (({}, False), ({"progress": True}, True)):
+        kernels(X[:3], wf.MLP(1, "relu"), "gd", outputs=("entk",), **progress)
+        assert bool(capsys.readouterr().err) == speaks

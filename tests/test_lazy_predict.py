@@ -75,6 +75,13 @@ def test_negative_directions_have_no_limit():
         flow_outputs(kernel, None, np.ones((2, 1)), np.array([np.inf]), 0.0)
     with pytest.raises(DivergenceError):
         flow_outputs(kernel, None, np.ones((2, 1)), np.array([1e5]), 0.0)
+    with pytest.raises(DivergenceError, match=r"an eigenvalue of -0\.5, along which"):
+        flow_outputs(np.array([[1.0, 1.0], [0.0, -0.5]]), None, np.ones((2, 1)), np.array([np.inf]), 0.0)
+    # A ridge lifts them.
+    for one in (kernel, np.array([[1.0, 1.0], [0.0, -0.5]])):
+        y = np.array([[1.0], [2.0]])
+        expected = one @ np.linalg.solve(one + 0.75 * np.eye(2), y)
+        np.testing.assert_allclose(flow_outputs(one, None, y, np.array([np.inf]), 0.75)[0], expected, rtol=1e-10)
 
 
 def test_steps_by_hand():
@@ -228,3 +235,30 @@ def test_refusals():
     with pytest.raises(DivergenceError, match="dt"):
         solve_lazy(problem(dt=50.0, steps=300))
     assert "g_tilde_tilde" not in solve_lazy(problem("hebb"))
+
+
+def test_predictions_say_how_they_were_made():
+    signs = wf.Dataset(DATA.x, np.sign(DATA.y))
+    for arguments, options, how in (
+        ((problem(), 1.0), {}, "closed form"),
+        ((problem(), 0.1), {"discrete": True}, "steps"),
+        ((problem(data=signs, loss="logistic"), [0.0, 0.0]), {}, "integrator"),
+    ):
+        found = predict(*arguments, ridge=0.25, **options)
+        assert found.info == {"prediction": how, "ridge": 0.25}
+    np.testing.assert_array_equal(found["f"], np.zeros((2, 6)))
+
+
+def test_what_the_lazy_limit_records_unasked():
+    """All kernels of one output; Φ alone of several, or of several frames that are read."""
+    kernels_of_one = {"entk", "phi", "g", "g_tilde", "g_tilde_tilde"}
+    classes = wf.Dataset(DATA.x, np.eye(6)[:, :3])
+    images = wf.Dataset(DATA.x[:, None], DATA.y)
+    frames = wf.Dataset(DATA.x.reshape(6, 2, 2), np.ones((6, 2)))
+    for question, expected in (
+        (problem(), kernels_of_one),
+        (problem(data=classes), {"phi"}),
+        (problem(data=frames, network=wf.RNN("relu", readout="every")), {"phi"}),
+        (problem(data=images, network=wf.CNN(1, 1, "relu")), kernels_of_one - {"g_tilde_tilde"}),
+    ):
+        assert set(solve_lazy(question, every=20).dataset) & kernels_of_one == expected

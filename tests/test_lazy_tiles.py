@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 
 import numpy as np
 import pytest
+import zarr
 
 import widefield as wf
 from widefield.errors import MemoryBudgetError, ResultFileError
@@ -55,8 +57,15 @@ def test_pooled_convolution_in_tiles():
 
 
 def test_a_budget_that_cannot_hold_is_refused_before_work():
-    with pytest.raises(MemoryBudgetError, match="store="):
+    with pytest.raises(MemoryBudgetError, match=r"memory_budget is 20,000 bytes, but .* store=") as caught:
         kernels(X, NETWORK, "gd", memory_budget=20_000)
+    needed = int(re.search(r"but ([\d,]+) are", str(caught.value))[1].replace(",", ""))  # type: ignore[index]
+    # Four kernels of two layers and one of the whole network; a tile of one pair and the points come on top.
+    kept = 8 * 9 * len(X) ** 2
+    assert kept < needed < kept + 8 * 20 * len(X) + 8 * 30
+    assert kernels(X[:2], NETWORK, "gd", memory_budget=needed).entk.shape == (2, 2)
+    with pytest.raises(MemoryBudgetError):
+        kernels(X, NETWORK, "gd", memory_budget=needed - 1)
 
 
 def test_memory_stays_within_the_budget(tmp_path):
@@ -108,7 +117,12 @@ def test_stores_of_other_settings_are_refused(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ResultFileError, match="no Zarr group"):
         kernels(X, NETWORK, "gd", store=tmp_path / "file")
+    with pytest.raises(ResultFileError, match=r"store .*kernels cannot be written \(Not a directory\)"):
+        kernels(X, NETWORK, "gd", store=tmp_path / "file" / "kernels")
     assert (tmp_path / "file").read_text() == "mine"
+    zarr.open_group(tmp_path / "other", mode="w").attrs["format"] = "something else"
+    with pytest.raises(ResultFileError, match="holds no widefield kernels"):
+        kernels(X, NETWORK, "gd", store=tmp_path / "other")
 
 
 @pytest.mark.slow

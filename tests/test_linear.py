@@ -274,3 +274,23 @@ def test_refuses_what_does_not_close():
 def test_says_when_training_diverges():
     with pytest.raises(DivergenceError, match="lower dt"):
         solve_linear(make_problem("gd", 3, steps=60, dt=3.0))
+
+
+@pytest.mark.parametrize(
+    ("network", "rule", "numbers"),
+    [
+        (wf.MLP(2, "linear"), "gd", 8 * 2 * (4 * 3) ** 2),  # 4 kernels, and 2 fields on 2 sources, in both layers
+        (wf.MLP(2, "linear"), wf.rules.FA(0.5), 16 * 2 * (4 * 3) ** 2),  # 3 fields on 4 sources
+        (wf.RNN("linear"), "gd", 5 * (3 * 2) ** 2 * 4),  # 5 kernels of frames at every time
+    ],
+    ids=repr,
+)
+def test_memory_is_known_beforehand(monkeypatch, network, rule, numbers):
+    """Of 3 points at 4 times, 8 bytes a number."""
+    x = np.ones((3, 2, 1) if isinstance(network, wf.RNN) else (3, 2))
+    problem = wf.Problem(wf.Dataset(x, [1.0, -1.0, 0.5]), network, rule, 1.0, wf.Training(3, 0.01))
+    monkeypatch.setattr("widefield.numerics.memory.available_bytes", lambda: 8 * numbers)
+    wf.solve(problem, "linear", progress=False)
+    monkeypatch.setattr("widefield.numerics.memory.available_bytes", lambda: 8 * numbers - 1)
+    with pytest.raises(wf.errors.MemoryBudgetError, match="method 'linear' needs about"):
+        wf.solve(problem, "linear", progress=False)

@@ -11,9 +11,11 @@ import pytest
 
 import widefield as wf
 from widefield.engine.interpretation import Interpretation, Room
-from widefield.engine.prepare import make_recording
+from widefield.engine.prepare import check_size, make_recording
 from widefield.engine.run import Run
+from widefield.errors import MemoryBudgetError
 from widefield.solvers.mean_field.replicates import Replicates
+from widefield.solvers.methods import choose_method
 
 X = np.random.default_rng(5).standard_normal((3, 4))
 PROBLEM = wf.Problem(wf.Dataset(X, [1.0, -1.0, 0.5]), wf.MLP(1, "erf"), "gd", 1.0, wf.Training(steps=5, dt=0.2))
@@ -47,6 +49,47 @@ def test_replicates_run_side_by_side_in_half_of_the_memory(monkeypatch, free, co
     kind = Interpretation("mean_field", 64)
     run = SimpleNamespace(place=place, kind=kind, _sizes=lambda kind, place: (0, 100))
     assert Run.workers(run, Room(), count) == expected  # type: ignore[arg-type]
+
+
+def test_kernels_that_take_much_memory_are_not_recorded_unasked():
+    """8 bytes for 5 kernels (one output) or Φ alone (several) of 64² pairs at every time: up to half a gibibyte."""
+
+    def recorded(steps, outputs=1, every=1, network=None):
+        data = wf.Dataset(np.ones((64, 2) if network is None else (64, 2, 1)), np.ones((64, outputs)))
+        training = wf.Training(steps, 0.1)
+        asked = wf.Problem(data, network or wf.MLP(1, "erf"), "gd", 1.0, training)
+        found = make_recording(asked, None, every, 1)
+        return {one.name for one in found.wanted}, found.note
+
+    kernels = {"entk", "phi", "g", "g_tilde", "g_tilde_tilde"}
+    assert recorded(3275) == (kernels, "")
+    names, note = recorded(3276)
+    assert names == {"entk_alignment", "phi_alignment", "gradient_cosine"}
+    assert note.startswith("kernels of 64 points at 3277 times would take 0.5 GiB per replicate; recorded alignments")
+    assert recorded(2 * 3275 + 1, every=2) == (kernels, "")
+    assert recorded(2 * 3276, every=2)[1].startswith("kernels of 64 points at 3277 times")
+    assert recorded(16383, outputs=2) == ({"phi"}, "")
+    assert recorded(16384, outputs=2)[0] == {"phi_alignment"}
+    every = wf.RNN(readout="every")
+    assert recorded(4095, network=every, outputs=2)[0] == {"phi"}
+    assert recorded(4096, network=every, outputs=2)[0] == set()
+
+
+@pytest.mark.parametrize(("every", "batch", "records"), [(1, 0, 60), (2, 0, 40), (1, 2, 60 + 5 * 3)])
+def test_what_cannot_fit_into_memory_is_refused(every, batch, records):
+    """Fields of 3·width·points·layers numbers; f of 2 networks and 5 points at 6 or 4 times; batches mark 3 points."""
+    data = wf.Dataset(X, [1.0, -1.0, 0.5], X[:2])
+    training = dataclasses.replace(PROBLEM.training, batch_size=batch)
+    asked = dataclasses.replace(PROBLEM, data=data, network=wf.MLP(2, "erf"), training=training)
+    recording = make_recording(asked, (), every, 1)
+    size = 8 * (3 * 7 * 5 * 2 + records)
+    for free in (size, size - 1):
+        place = SimpleNamespace(devices=(), free_bytes=lambda free=free: free)
+        if free == size:
+            check_size(asked, recording, 7, 2, place)  # type: ignore[arg-type]
+            continue
+        with pytest.raises(MemoryBudgetError, match="a run of width 7, 2 seeds and 5 steps"):
+            check_size(asked, recording, 7, 2, place)  # type: ignore[arg-type]
 
 
 def test_extrapolate_is_twice_all_particles_less_half_of_them():
@@ -137,3 +180,16 @@ def test_auto_takes_what_is_cheapest():
     linear = dataclasses.replace(PROBLEM, network=wf.MLP(1, "linear"))
     assert wf.solve(linear, "auto", progress=False).method == "linear"
     assert wf.solve(dataclasses.replace(PROBLEM, richness=1e-4), "auto", progress=False).method == "lazy"
+
+
+def test_auto_takes_the_lazy_limit_up_to_a_richness_and_batches_in_mean_field():
+    batched = dataclasses.replace(PROBLEM.training, batch_size=2)
+    for network, richness, training, method in (
+        (wf.MLP(1, "erf"), 1e-3, PROBLEM.training, "lazy"),
+        (wf.MLP(1, "erf"), 1.01e-3, PROBLEM.training, "mean_field"),
+        (wf.MLP(1, "linear"), 1e-4, PROBLEM.training, "linear"),
+        (wf.MLP(1, "linear"), 1e-4, batched, "mean_field"),
+        (wf.MLP(2, "linear", residual=True), 1.0, PROBLEM.training, "mean_field"),
+    ):
+        asked = dataclasses.replace(PROBLEM, network=network, richness=richness, training=training)
+        assert choose_method(asked) == method

@@ -22,6 +22,14 @@ def lazy(problem: wf.Problem, record=KERNELS) -> wf.Result:
     return wf.solve(problem, method="lazy", record=names)
 
 
+@dataclasses.dataclass(frozen=True)
+class Unstated(wf.rules.Rule):
+    """Backpropagation whose lazy limit is not stated."""
+
+    def local(self, site):
+        return site.phi_dot * site.signal
+
+
 @pytest.mark.parametrize("rule", LAYERED, ids=repr)
 @pytest.mark.parametrize(("frames", "activation"), [(2, "relu"), (3, "erf")])
 def test_one_input_frame_is_an_mlp(rule, frames, activation):
@@ -33,6 +41,18 @@ def test_one_input_frame_is_an_mlp(rule, frames, activation):
     for name in ("phi", "g_tilde"):
         own = np.einsum("tlmnss->tlsmn", a[name].values)[:, 0]
         np.testing.assert_allclose(own, b[name], rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+def test_tables_serve_frames_and_layers_alike():
+    """Gaussian averages of an activation without closed form come from tables, good to 1e-8."""
+    recurrent, layered = one_input(2, lambda h: h + h**2 / 4, wf.rules.FA(0.6))
+    x, flat = 3 * recurrent.data.x, 3 * layered.data.x
+    found = wf.lazy.kernels(x, recurrent.network, recurrent.rule, outputs=("entk", "phi"))
+    expected = wf.lazy.kernels(flat, layered.network, layered.rule, outputs=("entk", "phi"))
+    np.testing.assert_allclose(found.entk, expected.entk, rtol=1e-7)
+    np.testing.assert_allclose(np.einsum("lmntt->ltmn", found.phi)[0], expected.phi, rtol=1e-7)
+    block = wf.lazy.kernels(x[:1], recurrent.network, recurrent.rule, x, outputs=("entk",))
+    np.testing.assert_allclose(block.entk, found.entk[:1], rtol=1e-7)
 
 
 @pytest.mark.parametrize("rule", STATIC[:-1], ids=repr)
@@ -109,6 +129,11 @@ def test_what_has_no_static_kernel_is_refused():
         with pytest.raises(wf.errors.InputError, match="lazy limit"):
             lazy(make_problem(rule))
     problem = make_problem()
+    low_rank = dataclasses.replace(problem.network, structure=[{"strength": 1.0}])
+    with pytest.raises(wf.errors.InputError, match="structure is not"):
+        lazy(dataclasses.replace(problem, network=low_rank))
+    with pytest.raises(wf.errors.InputError, match="rules with lazy_g_tilde"):
+        lazy(make_problem(Unstated()))
     with pytest.raises(wf.errors.InputError, match="store is"):
         wf.lazy.kernels(problem.data.x, problem.network, "gd", store="kernels.zarr")
     with pytest.raises(wf.errors.InputError, match="memory_budget is"):

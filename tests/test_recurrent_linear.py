@@ -57,6 +57,31 @@ def test_one_input_frame_is_a_linear_mlp(rule, options):
             np.testing.assert_allclose(recurrent[name], layered[name], atol=1e-10, err_msg=name)
 
 
+def test_low_rank_structure_by_hand():
+    """θ m nᵀ/N between two frames: m is r w and noise, n is q U and noise.
+
+    ⟨n h₁⟩ = q·x₁/√D, so that Φ₂₂ = g²Φ₁₁ + x₂·x₂/D + θ²(q·x₁)(q·x₁)/D, and f starts at 0 whatever ⟨wm⟩ is. K has the
+    terms of Φ₂₂, of U at both frames and of W: ⟨g₂g₂⟩ = 1 and ⟨g₁g₁⟩ = g² + θ²r².
+    """
+    problem = make_problem("gd", gain=1.2, activation="linear", frames=2, steps=1, dt=1e-7)
+    theta, q, r = 1.7, np.array([0.8, -0.3]), 0.6
+    part = {"strength": theta, "overlap": 0.4, "input": q.tolist(), "readout": [r]}
+    network = dataclasses.replace(problem.network, structure=[part])
+    problem = dataclasses.replace(problem, network=network)
+    exact = wf.solve(problem, method="linear", progress=False)
+    first, second = np.moveaxis(problem.data.x, 1, 0) / np.sqrt(2)
+    felt = first @ q
+    own, later = first @ first.T, second @ second.T
+    phi = 1.2**2 * own + later + theta**2 * np.outer(felt, felt)
+    np.testing.assert_allclose(exact["phi"][0, 0, :, :, 1, 1], phi, rtol=1e-10)
+    # g₂ = w and g₁ = g W₀ᵀw + θrn, of which ⟨g₁g₂⟩ = θr⟨nw⟩ and ⟨nw⟩ = 0.4r.
+    across = theta * r * 0.4 * r
+    gradients = 1.2**2 + theta**2 * r**2
+    mixed = across * (first @ second.T + second @ first.T)
+    np.testing.assert_allclose(exact["entk"][0], phi + later + own + gradients * own + mixed, rtol=1e-10)
+    np.testing.assert_allclose(exact["f"][1], 1e-7 * exact["entk"].values[0] @ problem.data.y, rtol=1e-5)
+
+
 def test_what_does_not_close_is_refused():
     for rule in (wf.rules.SignSymmetric(), wf.rules.WeightMirror(1.0)):
         with pytest.raises(wf.errors.InputError, match="rule is"):

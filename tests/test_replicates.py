@@ -9,7 +9,7 @@ from scipy import stats
 import widefield as wf
 from widefield.errors import InputError
 from widefield.results.result import make_result
-from widefield.results.statistics import exactly, moments_of, welch
+from widefield.results.statistics import Moments, exactly, in_errors, moments_of, welch
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +127,30 @@ def test_own_arrays_that_do_not_fit_are_named(problem, arrays, steps, says):
         wf.Result.from_arrays(problem, arrays, steps)
 
 
+def test_own_arrays_of_responses_and_of_recurrent_networks_have_their_sizes(problem):
+    """Responses belong to the L − 1 layers below the last; of a recurrent network every frame may be read."""
+    own = wf.Result.from_arrays(problem, {"response_a": np.ones((1, 3, 3, 4, 4))})
+    assert own["response_a"].dims == ("inner_layer", "step", "step_", "sample", "sample_")
+    with pytest.raises(InputError, match="inner_layer 1"):
+        wf.Result.from_arrays(problem, {"response_a": np.ones((2, 3, 3, 4, 4))})
+    data = wf.Dataset(np.zeros((2, 3, 1)), np.ones((2, 3)))
+    recurrent = wf.Problem(data, wf.RNN(readout="every"), "gd", 1.0, wf.Training(1, 0.1))
+    shapes = {"f": (2, 2, 3), "phi": (2, 1, 2, 2, 3, 3), "g": (2, 1, 2, 2, 3, 3, 3, 3)}
+    own = wf.Result.from_arrays(recurrent, {name: np.ones(shape) for name, shape in shapes.items()})
+    assert own["g"].dims[-4:] == ("frame", "frame_", "read", "read_")
+    for name, shape in shapes.items():
+        assert own[name].shape == shape
+        with pytest.raises(InputError, match=f"{name} has shape"):
+            wf.Result.from_arrays(recurrent, {name: np.ones((*shape[:-1], 4))})
+
+
+def test_own_arrays_say_how_many_networks_they_are_of(problem):
+    several = wf.Result.from_arrays(problem, {"loss": np.random.default_rng(0).uniform(size=(5, 4))})
+    assert several.info["seeds"] == 5
+    assert several.moments("loss").freedom == 4
+    assert wf.Result.from_arrays(problem, {"loss": np.ones(4)}).info["seeds"] == 1
+
+
 # Dissimilarities
 
 
@@ -188,6 +212,34 @@ def test_welch_is_that_of_scipy():
     assert found.chance == pytest.approx(30 * p.min())
     few = exactly(np.zeros(30))
     assert welch(moments_of(a[:3]), few).smallest == pytest.approx(stats.ttest_1samp(a[:3], 0).pvalue.min())
+
+
+def test_with_fewer_than_twelve_runs_the_smaller_freedom_is_taken():
+    """Student's t of 11 runs has 10 degrees of freedom; of 12 and more Welch's own."""
+    rng = np.random.default_rng(3)
+    b = rng.normal(1, 1, (30, 1))
+    for count in (11, 12):
+        a = rng.normal(0, 1, (count, 1))
+        t = (a.mean() - b.mean()) / np.sqrt(a.var(ddof=1) / count + b.var(ddof=1) / 30)
+        few = 2 * stats.t.sf(abs(t), 10)
+        expected = few if count == 11 else stats.ttest_ind(a, b, equal_var=False).pvalue[0]
+        assert welch(moments_of(a), moments_of(b)).smallest == pytest.approx(expected)
+
+
+def test_deviations_in_standard_errors_by_hand():
+    """(a − b)/√(se_a² + se_b²); equal constants are left out, different ones count as infinite."""
+    a, b = (Moments(np.array(m), np.array(e), 5) for m, e in (([1.0, 7.0, 2.0], [0.3, 0.0, 0.0]),
+                                                              ([2.0, 7.0, 3.0], [0.4, 0.0, 0.0])))  # fmt: skip
+    np.testing.assert_allclose(in_errors(a, b), [2.0, np.inf])
+    assert welch(a, b) == (0.0, 1)
+    constant = Moments(np.ones(3), np.zeros(3), 5)
+    assert welch(constant, constant) == (1.0, 0)  # nothing was tested
+    # Errors below 1e-10 of the largest value are rounding, gaps below 1e-9 of it are none.
+    scale, error = np.array([100.0, 1.0]), np.array([1e-9, 1e-9])
+    for gap, deviates in ((5e-8, False), (2e-7, True)):
+        found = in_errors(Moments(scale, error, 5), Moments(scale + np.array([0, gap]), error, 5))
+        assert (found.size > 0) == deviates
+    assert in_errors(Moments(scale, 20 * error, 5), Moments(scale + np.array([0, 1e-7]), error, 5)).max() < 10
 
 
 @pytest.mark.parametrize("runs", [(3, 5), (12, 20)])

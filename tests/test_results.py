@@ -4,9 +4,11 @@ import re
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from scipy import stats
 
 import widefield as wf
 from widefield.errors import InputError
+from widefield.results.comparison import Deviation
 from widefield.results.estimate import Estimate
 from widefield.results.overview import Pair, overview_curves, overview_kernels
 from widefield.results.panels import final_kernel, save_picture
@@ -35,6 +37,49 @@ def test_summary_tells_the_problem_and_the_numbers(problem, fake_result):
     assert "MLP, 2 hidden layers, tanh" in html
 
 
+def test_a_summary_line_by_line(problem):
+    network, training = wf.MLP(2, "tanh", residual=True), wf.Training(3, 0.125, weight_decay=0.0625, momentum=2.0)
+    asked = wf.Problem(problem.data, network, wf.rules.FA(0.5), 0.25, training)
+    arrays = {
+        "loss": np.array([[2.0, 1.0, 1.0, 0.5], [2.0, 1.0, 1.0, 0.7]]),
+        "phi_alignment": np.tile([[[0.5, 0.25]]], (2, 4, 1)),
+        "f": np.zeros((2, 4, 4, 1)),
+        "f_test": np.zeros((2, 4, 2, 1)),
+    }
+    info = {"width": 123, "ranks": [1, 2], "engine": "dense", "error": 0.123456}
+    result = make_result(asked, "simulate", arrays, steps=np.arange(4), seed=7, info=info)
+    assert result.summary().splitlines() == [
+        "widefield result, method simulate",
+        "  network   MLP, 2 hidden layers, tanh (residual True)",
+        "  rule      fa (rho 0.5)",
+        "  richness  0.25",
+        "  data      4 points, 2 test points, 1 output",
+        "  training  3 steps of 0.125, squared loss (weight_decay 0.0625, momentum 2)",
+        "  run       width 123, engine dense, error 0.1235, seed 7",
+        "",
+        "                                    start  end",
+        "  loss                              2      0.60 ± 0.10",
+        "  alignment of Φ with yyᵀ, layer 1  0.5    0.5",
+        "  alignment of Φ with yyᵀ, layer 2  0.25   0.25",
+    ]
+    html = result._repr_html_()
+    assert [row.count("<td") for row in html.split("<tr>")[1:]] == [2] * 6 + [0] + [3] * 3
+    assert html.count("<th") == 3
+    assert "<table></table>" in make_result(asked, "lazy", steps=np.arange(1))._repr_html_()
+
+
+def test_a_summary_counts_outputs_and_names_the_last_frame(fake_result, problem):
+    assert "4 points, 2 outputs" in fake_result(several_outputs(problem)).summary()
+    data = wf.Dataset(np.zeros((2, 3, 1)), np.ones((2, 3)))
+    asked = wf.Problem(data, wf.RNN(readout="every"), "gd", 1.0, wf.Training(1, 0.1))
+    exact = {"phi_alignment": np.array([[[0.1, 0.2, 0.3]], [[0.4, 0.5, 0.6]]]),
+             "gradient_cosine": np.arange(18.0).reshape(2, 1, 3, 3)}  # fmt: skip
+    text = make_result(asked, "linear", exact=exact, steps=np.arange(2)).summary()
+    assert "1 hidden layer, tanh" in text
+    assert re.search(r"Φ with yyᵀ, last frame +0\.3 +0\.6$", text, re.MULTILINE)
+    assert re.search(r"gradient cosine, last frame +8 +17$", text, re.MULTILINE)
+
+
 def test_summary_works_where_the_rule_cannot_be_found_again(tmp_path, problem, fake_result):
     asked = wf.Problem(problem.data, wf.MLP(1, lambda h: h**2), "gd", 1.0, problem.training)
     fake_result(asked).save(tmp_path / "own.nc")
@@ -61,6 +106,11 @@ def test_summary_of_a_result_that_holds_little(problem):
         (0.5, 0.0, "0.5"),
         (0.5, float("nan"), "0.5"),
         (3e-12, 1e-13, "3e-12 ± 1e-13"),
+        (0.5, 1e-7, "0.50000000 ± 0.00000010"),
+        (0.5, 1e-8, "0.5 ± 1e-08"),
+        (0.123456, 1e-14, "0.1235"),
+        (-0.5, 1e-13, "-0.5"),
+        (0.0, 0.25, "0.00 ± 0.25"),
     ],
 )
 def test_numbers_are_shown_to_the_digit_their_error_allows(value, error, text):
@@ -118,6 +168,87 @@ def test_results_on_different_data_cannot_be_compared(problem, fake_result):
         wf.compare(fake_result(problem), fake_result(several_outputs(problem)))
 
 
+def test_what_was_zero_has_no_relative_deviation(problem):
+    def result(value):
+        return make_result(problem, "linear", exact={"loss": np.full(4, value)}, steps=np.arange(4))
+
+    relative = [wf.compare(result(a), result(b)).deviations[0].relative for a, b in ((0, 0), (2, 0), (3, 2))]
+    assert relative == [0.0, float("inf"), 0.5]
+
+
+def test_results_that_share_nothing_cannot_be_compared(problem):
+    def result(steps, **exact):
+        return make_result(problem, "linear", exact=exact, steps=steps)
+
+    with pytest.raises(InputError, match="no variable in common"):
+        wf.compare(result(np.arange(4), loss=np.ones(4)), result(np.arange(4), accuracy=np.ones(4)))
+    with pytest.raises(InputError, match="a and b share no time"):
+        wf.compare(result(np.array([0, 1]), loss=np.ones(2)), result(np.array([2, 3]), loss=np.ones(2)))
+
+
+def test_the_chance_of_all_is_the_least_likely_times_all_entries(problem):
+    """p-values of SciPy, entry by entry; `accuracy` agrees, `loss` differs, and what is exact is not counted."""
+    rng = np.random.default_rng(6)
+    left, right = ({"loss": rng.normal(m, 0.1, (12, 4)), "accuracy": rng.normal(1, 0.1, (12, 4))} for m in (1, 1.1))
+    p = {name: stats.ttest_ind(left[name], right[name], equal_var=False).pvalue for name in left}
+    found = wf.compare(*(make_result(problem, "test", one, {"test_loss": np.ones(4)}, steps=np.arange(4))
+                         for one in (left, right)))  # fmt: skip
+    assert found.chance == pytest.approx(8 * p["loss"].min())
+    chances = [row.chance for row in found.deviations]
+    assert chances[:2] == pytest.approx([4 * p["loss"].min(), min(1, 4 * p["accuracy"].min())])
+    assert np.isnan(chances[2])
+    assert found.table.attrs["chance"] == found.chance
+    np.testing.assert_array_equal(found.table["rms"], [row.rms for row in found.deviations])
+    lines = repr(found).splitlines()
+    assert [line[:24].strip() for line in lines] == ["variable", "loss", "accuracy", "test_loss"]
+    assert {len(line) for line in lines} == {24 + 6 * 14}
+
+
+def test_the_shift_of_finite_width_is_told_from_a_disagreement(problem):
+    """`shift` is asked for 1/N_a − 1/N_b, at the times of both."""
+    asked = []
+
+    class Expansion:
+        dataset = make_result(problem, "test", exact={"loss": np.ones(4)}, steps=np.arange(4)).dataset
+
+        def shift(self, name, over):
+            asked.append((name, over))
+            return 40 * over * np.arange(4.0), np.zeros(4)
+
+    rng = np.random.default_rng(7)
+
+    def networks(width, mean):
+        arrays = {name: mean + rng.normal(0, 0.01, (12, 2)) for name in ("loss", "accuracy")}
+        return make_result(problem, "test", arrays, steps=np.array([1, 3]), info={"width": width})
+
+    # 40·(1/10 − 1/40)·t is 3 and 9.
+    found = wf.compare(networks(10, np.array([5.0, 11.0])), networks(40, 2.0), Expansion())
+    assert asked == [("loss", pytest.approx(1 / 10 - 1 / 40))]
+    assert [row.verdict for row in found.deviations] == ["finite-width shift", "differ"]
+    assert found.headings[-2:] == ("after shift", "verdict")
+    rows = found.rows()
+    assert [row[0] for row in rows] == ["loss", "accuracy"]
+    assert [row[-1] for row in rows] == ["finite-width shift", "differ"]
+    assert rows[0][-2] == f"{found.deviations[0].after_shift:.3g}"
+    assert rows[1][-2] == "–"
+    assert {len(line) for line in repr(found).splitlines()} == {24 + 6 * 14 + 2 * 20}
+    theory = make_result(problem, "test", exact={"loss": np.full(4, 2.0)}, steps=np.arange(4))
+    wf.compare(networks(10, 2.0), theory, Expansion())
+    wf.compare(theory, networks(10, 2.0), Expansion())
+    assert [over for _, over in asked[1:]] == [0.1, -0.1]
+    with pytest.raises(InputError, match="a and b say no width"):
+        wf.compare(theory, theory, Expansion())
+
+
+@pytest.mark.parametrize(
+    ("chance", "after", "verdict"),
+    [(np.nan, np.nan, "–"), (0.01, np.nan, "agree"), (0.009, 0.01, "finite-width shift"), (0.009, 0.009, "differ")],
+)
+def test_a_deviation_in_words(chance, after, verdict):
+    assert Deviation("loss", 1, 1, 1, 1, 1, chance, after).verdict == verdict
+    assert Deviation("loss", 1, 1, 1, 1, 1, 1e-9).verdict == "differ"
+
+
 # Pictures
 
 
@@ -125,7 +256,7 @@ def test_pictures_are_drawn_and_use_no_global_state(tmp_path, problem, fake_resu
     import matplotlib.pyplot as plt
 
     a, b = fake_result(problem, width=10), fake_result(problem, seed=1, width=20)
-    assert a.plot()._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    assert a.plot.loss()._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
     assert wf.compare(a, b).plot()._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
     more = fake_result(several_outputs(problem))
     assert len(wf.compare(more, more).plot().axes) >= 12
@@ -177,7 +308,7 @@ def test_kernels_of_several_outputs_are_drawn_as_their_mean(problem, fake_result
 
 
 def test_saving_a_picture_checks_the_ending(tmp_path, problem, fake_result):
-    figure = fake_result(problem).plot()
+    figure = fake_result(problem).plot.loss()
     for ending in ("pdf", "svg"):
         save_picture(figure, tmp_path / f"page.{ending}")
         assert (tmp_path / f"page.{ending}").stat().st_size > 1000
@@ -221,24 +352,6 @@ def test_rows_of_kernels_are_labelled_at_their_left(problem, fake_result):
     labels = [one.get_ylabel() for one in axes if one.images]
     assert all(bool(label) == (k % 3 == 0) for k, label in enumerate(labels))
     assert any(labels)
-
-
-def test_a_movie_shows_every_time(tmp_path, problem, fake_result):
-    from PIL import Image
-
-    result = fake_result(problem)
-    movie = result.plot.movie("phi")
-    np.testing.assert_array_equal(movie.times, result["time"].values)
-    for number in range(4):
-        np.testing.assert_array_equal(images_of(movie.frame(number)), result["phi"].isel(time=number).values)
-    np.testing.assert_allclose(result.plot.movie("entk", frames=2).times, result["time"].values[[0, -1]])
-    for ending in ("gif", "webp"):
-        movie.save(tmp_path / f"phi.{ending}")
-        assert Image.open(tmp_path / f"phi.{ending}").n_frames == 4  # type: ignore[attr-defined]
-    assert movie._repr_html_().startswith('<img src="data:image/gif;base64,')
-    with pytest.raises(InputError, match=r"\.webp"):
-        movie.save(tmp_path / "phi.mp4")
-    assert len(os.listdir(tmp_path)) == 2
 
 
 def test_a_picture_of_what_is_not_there_says_so(problem, fake_result):

@@ -57,6 +57,24 @@ def test_what_else_the_stable_step_depends_on():
     assert stable_step(make_problem(batch_size=1)) > plain
 
 
+def test_curvatures_of_losses_by_hand():
+    """Of cross entropy at f = 0: δ_cc'/C − 1/C² has the largest eigenvalue 1/C. A loss without one tells nothing."""
+    plain = stable_step(make_problem())
+    data = wf.Dataset(X, np.eye(3)[np.arange(6) % 3])
+    assert stable_step(make_problem(data=data, loss="cross_entropy")) == pytest.approx(3 * plain)
+    assert stable_step(make_problem(loss=lambda f, y: 3 * (f - y) ** 2)) == pytest.approx(plain / 6)
+    assert stable_step(make_problem(loss=lambda f, y: jnp.abs(f) ** 1.5)) == np.inf
+    assert stable_step(make_problem(data=wf.Dataset(0 * X, Y), network=wf.MLP(1, "linear"))) == np.inf
+    assert largest_eigenvalue(np.zeros((2, 2))) == 0
+
+
+def test_batches_are_like_some_of_the_points():
+    """Of equal points with K = k, λ_max is k times their number."""
+    data = wf.Dataset(np.ones((6, 2)), Y)
+    steps = [stable_step(make_problem(data=data, batch_size=size)) for size in (0, 1, 2, 6)]
+    np.testing.assert_allclose(steps, steps[0] * np.array([1, 6, 3, 1]), rtol=1e-6)
+
+
 def test_of_many_points_some_tell():
     """Points in clusters, whose largest eigenvalue grows with their number."""
     x = np.random.default_rng(1).standard_normal((3, 4))[np.arange(2 * MOST_POINTS) % 3]
@@ -72,6 +90,17 @@ def test_networks_whose_hidden_kernels_are_not_known_have_a_bound():
         problem = make_problem(data=lines, network=network)
         exact = 2 / np.linalg.eigvalsh(wf.lazy.kernels(lines.x, network, "gd", outputs=("entk",)).entk)[-1]
         assert exact < stable_step(problem) < 50 * exact
+        # It is that of the readout's part, Φ summed over positions or averaged over pairs of them.
+        phi = wf.lazy.kernels(lines.x, network, "gd", outputs=("phi",)).phi[-1]
+        readout = phi.sum(-1) if network.readout == "position" else phi.mean((-2, -1))
+        assert stable_step(problem) == pytest.approx(2 / np.linalg.eigvalsh(readout)[-1], rel=0.15)
+    residual = wf.MLP(2, "erf", residual=True)
+    readout = wf.lazy.kernels(X, residual, "gd", outputs=("phi",)).phi[-1]
+    assert stable_step(make_problem(network=residual)) == pytest.approx(2 / np.linalg.eigvalsh(readout)[-1], rel=0.1)
+    recurrent = wf.RNN("erf", leak=0.5)
+    readout = wf.lazy.kernels(lines.x, recurrent, "gd", outputs=("phi",)).phi[0, :, :, -1, -1]
+    found = stable_step(make_problem(data=lines, network=recurrent))
+    assert found == pytest.approx(2 / np.linalg.eigvalsh(readout)[-1], rel=0.1)
 
 
 def test_a_large_step_is_warned_of_with_the_number():
@@ -130,6 +159,14 @@ def test_growth_by_hand():
             assert float(engine_run.growth(spec, inputs, jnp.asarray(f))) == pytest.approx(share)
 
 
+def test_frames_without_a_target_do_not_count_in_growth():
+    y = np.array([[2.0, np.nan], [np.nan, 1.0]])
+    problem = make_problem(data=wf.Dataset(X[:2, :4].reshape(2, 2, 2), y), network=wf.RNN("erf", readout="every"))
+    spec, inputs = prepare(problem, make_recording(problem, (), 1, 1), "float64")
+    f = jnp.asarray([[[4.0], [50.0]], [[50.0], [1.0]]])
+    assert float(engine_run.growth(spec, inputs, f)) == pytest.approx(4 / 5)
+
+
 @pytest.mark.filterwarnings("ignore::widefield.errors.StabilityWarning")
 def test_predicted_steps_that_explode_are_an_error():
     problem = make_problem(dt=2.0)
@@ -146,7 +183,7 @@ def make_finished(loss, **others) -> wf.Result:
 
 def test_what_counts_as_an_explosion():
     training = make_problem().training
-    for fine in ([1, 0.5, 0.1], [1, 900, 999], [1, 1e9, 2], [0, 0, 0], [0, 1e-9, 1e-3]):
+    for fine in ([1, 0.5, 0.1], [1, 900, 999], [1, 1e9, 2], [0, 0, 0], [0, 1e-9, 1e-3], [1, 2e3, 1.9e3], [2, 1, 1999]):
         check_growth(make_finished(fine), training)
     with pytest.raises(DivergenceError, match="at step 2: the loss went from 1 to 1e\\+05"):
         check_growth(make_finished([1, 10, 2e3, 1e5]), training)
@@ -154,6 +191,11 @@ def test_what_counts_as_an_explosion():
     f[1, 2, 4] = np.nan
     with pytest.raises(DivergenceError, match="at step 2, where f is not finite; lower dt"):
         check_growth(make_finished([1, 1, 1], f=f), training)
+    f[1, 1, 4] = np.nan
+    with pytest.raises(DivergenceError, match="at step 1, where f is not finite; lower dt"):
+        check_growth(make_finished([1, 1, 1], f=f), training)
+    with pytest.raises(DivergenceError, match="at step 2, where h_final is not finite"):
+        check_growth(make_finished([1, 1, 1], h_final=np.full((2, 2, 6, 1), np.nan)), training)
     f[0, 0, 0] = np.inf
     with pytest.raises(DivergenceError, match="at step 0, where f is not finite; scale x or y down"):
         check_growth(make_finished([1, 1, 1], f=f), training)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.colors import LogNorm
 from typer.testing import CliRunner
 
 import widefield as wf
@@ -21,6 +22,7 @@ from widefield.cli.app import app
 from widefield.cli.sweep import parse_all
 from widefield.digest import code_version, digest
 from widefield.errors import ClusterError, DivergenceError, InputError, ResultFileError
+from widefield.results.panels import COLOURS
 from widefield.results.result import make_result
 from widefield.results.sweep_pictures import _short, final, plot_sweep
 from widefield.sweeps.cells import Cell, by_compilation
@@ -392,6 +394,49 @@ def test_pictures_hold_the_numbers(problem):
     np.testing.assert_array_equal(image.get_array(), final(found["phi_alignment"]).values)
     with pytest.raises(InputError, match="one or two for a picture"):
         plot_sweep(wf.sweep(problem, {"richness": [1, 2], "rule.rho": [0, 1], "seeds": [2, 3]}, fake))
+
+
+def test_small_multiples_show_one_curve_and_the_others_in_grey(problem):
+    with pytest.warns(SweepWarning):
+        found = wf.sweep(problem, {"richness": [1, 2, 3, 4, 5]}, fake, fail_at=3.0)
+    figure = plot_sweep(found)
+    first, _, failed, *_ = places = figure.axes
+    assert [axes.axison for axes in places] == [True] * 5 + [False] * 3  # four in a row
+    assert [line.get_color() for line in first.lines] == ["0.8"] * 4 + [COLOURS[0]]
+    assert [text.get_text() for text in failed.texts] == ["failed"]
+    assert not failed.collections
+    loss, error = (found[name].sel(richness=1).values for name in ("loss", "loss_se"))
+    heights = first.collections[0].get_paths()[0].vertices[:, 1]
+    for edge in (loss - 2 * error, loss + 2 * error):
+        assert all(np.isclose(heights, value).any() for value in edge)
+    np.testing.assert_array_equal(first.lines[-1].get_xdata(), found["time"])
+    smallest = float(found["loss"].min())
+    for axes in places[:5]:
+        assert axes.get_yscale() == "log"
+        assert axes.get_ylim()[0] == pytest.approx(0.5 * smallest)
+        assert axes.get_legend() is None
+    negative = wf.sweep(problem, {"richness": [1, 2]}, fake, gain=-1.0)
+    assert {axes.get_yscale() for axes in plot_sweep(negative).axes} == {"linear"}
+
+
+def test_heat_maps_are_labelled_by_what_was_swept(problem):
+    found = wf.sweep(problem, {"richness": [0.5, 1, 2], "rule.rho": [0, 0.25], "seeds": [2]}, fake)
+    loss, alignment = (axes for axes in plot_sweep(found).axes if axes.images)
+    assert [loss.get_title(), alignment.get_title()] == ["final loss", r"final alignment of $\Phi^L$"]
+    assert (loss.get_ylabel(), loss.get_xlabel()) == ("richness", "rule.rho")
+    assert [text.get_text() for text in loss.get_yticklabels()] == ["0.5", "1", "2"]
+    assert [text.get_text() for text in loss.get_xticklabels()] == ["0", "0.25"]
+    np.testing.assert_array_equal(loss.images[0].get_array(), found["loss"].isel(seeds=0, time=-1))
+    last = found["phi_alignment"].isel(seeds=0, time=-1, layer=-1)
+    np.testing.assert_array_equal(alignment.images[0].get_array(), last)
+    assert loss.images[0].origin == "lower"
+    assert [isinstance(axes.images[0].norm, LogNorm) for axes in (loss, alignment)] == [True, False]
+    single = wf.sweep(problem, {"richness": [2], "rule.rho": [0.25]}, fake)
+    assert [axes.get_title() for axes in plot_sweep(single).axes] == ["richness = 2"]
+    with pytest.raises(InputError, match=r"what wf\.sweep returns"):
+        plot_sweep(found.drop_attrs())
+    with pytest.raises(InputError, match="holds no loss"):
+        plot_sweep(found.drop_vars("loss"))
 
 
 def test_values_on_the_command_line():

@@ -16,8 +16,7 @@ from .fields import checked, convert_fields, frozen
 
 def _floats(argument: str, value: ArrayLike, missing: bool = False) -> np.ndarray:
     """A read-only copy as 64-bit floats; NaN only where numbers may be `missing`."""
-    array = real_array(argument, value, missing=missing and np.ndim(value) > 1)
-    array = array.copy()
+    array = real_array(argument, value, missing=missing).copy()
     array.setflags(write=False)
     return array
 
@@ -30,14 +29,14 @@ def _targets(argument: str, value: ArrayLike) -> np.ndarray:
     """As `_floats`, but a list of whole numbers is asked back: they may be names of classes."""
     try:
         given = np.asarray(value)
-    except ValueError:  # rows of different lengths, which `_floats` says better
-        given = np.zeros(0)
+    except Exception:  # rows of different lengths and the like, which `_floats` says better
+        return _floats(argument, value)
     if given.ndim == 1 and given.dtype.kind in "iub" and not np.all(np.abs(given.astype(np.int64)) == 1):
         raise InputError(
             f"{argument} is whole numbers, which may be names of classes; allowed: one-hot "
             f"rows, np.eye(C)[{argument}] (−1.0 and 1.0 for two classes), or, if they are numbers, floats"
         )
-    return _floats(argument, value, missing=True)
+    return _floats(argument, value, missing=given.ndim > 1)
 
 
 def _targets_or_none(argument: str, value: ArrayLike | None) -> np.ndarray | None:
