@@ -179,7 +179,7 @@ class Run:
             return leg.kind.room
         room = fitted(leg.kind.room, leg.used, most_taken(self.spec, self._samples), self.spec.wiring.layout.offsets)
         saved = 1 - rows_of(room) / max(rows_of(leg.kind.room), 1)
-        seconds = saved * leg.pace * self.total * others / self.workers(room, others)
+        seconds = saved * leg.pace * self.total * others / self.workers(leg.kind.room, others)
         return room if seconds > COMPILATION else leg.kind.room
 
     def _sizes(self, kind: Interpretation, place: Place) -> tuple[dict[str, jax.ShapeDtypeStruct], int]:
