@@ -41,12 +41,13 @@ test: lint
 slow: $(INSTALLED)
 	@$(BIN)/python -m pytest -m slow -n 2
 
-# Tests that start processes of their own say nothing about lines and are left out.
+# Tests that start processes of their own say nothing about lines and are left out. Two processes, since JAX dies after
+# some hundred compilations in one.
 COVERED := $(VENV)/covered
 APART := site docs explore notebook examples sweep_killed faults imports
 covered: $(INSTALLED)
 	@mkdir -p $(COVERED)
-	@COVERAGE_FILE=$(COVERED)/coverage $(BIN)/python -m pytest -m "not slow" --junitxml=$(COVERED)/tests.xml \
+	@COVERAGE_FILE=$(COVERED)/coverage $(BIN)/python -m pytest -m "not slow" -n 2 --junitxml=$(COVERED)/tests.xml \
 		--cov=src/widefield --cov-context=test --cov-report= $(APART:%=--ignore=tests/test_%.py)
 
 SAMPLE ?= 60

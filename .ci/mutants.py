@@ -231,7 +231,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=60, help="how many mutants")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    covered = Covered(COVERED) if COVERED.is_dir() else None
+    covered = Covered(COVERED) if (COVERED / "tests.xml").exists() else None
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
