@@ -43,6 +43,8 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int, tol
         forward = min(_guess(7.2, rows, frames, tolerance) + len(wiring.structure), most_forward)
         # Gradient and pseudo-gradient have directions in common; gradients fade on their way back through frames.
         per_row = (12.5 if asks == 1 else 9.5) * (1.0 if frames == 1 else 0.7)
+        if not spec.per_output:  # a row is a mixture of the outputs' gradients that changes as errors do
+            per_row *= min(math.sqrt(spec.outputs), 2.5)
         matrices.append((forward, min(_guess(per_row, asks * asked, frames, tolerance), most)))
         fresh = needs_tilde(spec, kind, wiring.ends(m)[0])
         tilde.append(min(_guess(10.5, asked, frames, tolerance), most) if fresh else 0)

@@ -42,7 +42,7 @@ def default_tolerance(problem: Problem, accuracy: float, precision: str) -> floa
 
 def first_samples(problem: Problem) -> int:
     """Particles to begin with, by the number of rows."""
-    return int(np.clip(_next(4 * _rows(problem)), 1024, 4096))
+    return int(np.clip(_next(4 * _rows(problem)), 1024, 2048))
 
 
 def _rows(problem: Problem) -> int:
