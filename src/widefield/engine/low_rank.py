@@ -46,7 +46,9 @@ class Rest(eqx.Module):
     """What was learnt along what the rows asked have left of the rows that teach.
 
     Row k of `rows` (slots, in) is the last row of slot k (a point, at one frame and position) without its part along
-    the rows asked. W(t) is Σ_k current_k ⊗ rows_k/N besides, and what follows W and the velocity accordingly.
+    the rows asked. Besides what is known of W(t) it has learnt Σ_k current_k ⊗ rows_k/N, and what follows W and the
+    velocity accordingly. New directions take their part of this along; answers leave it out, for what one row below
+    the tolerance teaches another one is of the order of its square.
     """
 
     rows: Array
@@ -95,17 +97,15 @@ class LowRank(WideMatrix):
         asked = take_up(
             question, self.forward_side, self.backward_side, kept, self.rest, source, key, self.tolerance, self.width
         )
-        side, other, rest = asked.side, asked.other, asked.rest
+        side, other = asked.side, asked.other
         # ⟨ε, B⟩ of what is left of the rows.
         left = rows @ other.answers.T / self.width - asked.coefficients @ side.met
         answer = asked.coefficients @ asked.kept[0] + self.scale * (left @ other.asked)
-        if rest is not None:
-            answer = answer + (rows @ rest.rows.T / self.width) @ rest.current
         more = iter(asked.kept)
         names = {
             name: None if getattr(self, name) is None else next(more) for name in ("current", "mirror", "velocity")
         }
-        matrix = replace(self, forward_side=side, backward_side=other, rest=rest, **names)
+        matrix = replace(self, forward_side=side, backward_side=other, rest=asked.rest, **names)
         return matrix, asked.source, answer, asked.coefficients
 
     def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[LowRank, Source, list[Array]]:
@@ -129,22 +129,9 @@ class LowRank(WideMatrix):
         of_initial = jnp.concatenate(shares) * asked.coefficients
         along = jnp.concatenate(seen) - of_initial @ side.met
         answer = of_initial @ side.answers + along @ other.asked
-        if self.rest is not None:
-            answer = answer + self._along_rest(asks, self.rest) @ self.rest.rows
         ends = [len(ask.rows) for ask in asks]
         parts = jnp.split(answer, [sum(ends[: k + 1]) for k in range(len(ends) - 1)])
         return replace(self, forward_side=other, backward_side=side), asked.source, parts
-
-    def _along_rest(self, asks: Sequence[Ask], rest: Rest) -> Array:
-        """Overlaps (k, slots) of backward questions with what was learnt along `rest`."""
-        learnt = {"current": rest.current, "mirror": rest.mirror}
-        found = []
-        for ask in asks:
-            overlap = jnp.zeros((len(ask.rows), len(rest.rows)), ask.rows.dtype)
-            for name in ask.wants.keys() & learnt.keys():
-                overlap = overlap + ask.wants[name] * (ask.rows @ learnt[name].T / self.width)
-            found.append(overlap)
-        return jnp.concatenate(found)
 
     def _answers(self, name: str) -> tuple[Array, Array]:
         """What W(t), W(0) or the matrix that follows W answers to the rows asked forward, and its share of W(0)."""
@@ -162,10 +149,8 @@ class LowRank(WideMatrix):
 
     def outliers(self, count: int) -> Array:
         # Σ_k l_k ⊗ q_k/N has the eigenvalues of ⟨q_j l_k⟩.
-        asked, learnt = self.forward_side.asked, self.current - self.scale * self.forward_side.answers
-        if self.rest is not None:
-            asked, learnt = jnp.concatenate([asked, self.rest.rows]), jnp.concatenate([learnt, self.rest.current])
-        return largest(asked @ learnt.T / self.width, count)
+        learnt = self.current - self.scale * self.forward_side.answers
+        return largest(self.forward_side.asked @ learnt.T / self.width, count)
 
     def update(self, asked: Array, rows: Array, chosen: Array | None, teaching: Array, rates: Rates) -> LowRank:
         change = asked.T @ teaching
