@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from functools import partial
 
 import jax
@@ -418,3 +418,11 @@ def test_the_readout_s_feedback_is_the_sum_of_its_parts():
     np.testing.assert_allclose(Weights(1.0, learns=False).top(w._replace(fresh=None), past), 10.0)
     np.testing.assert_allclose(Mirror(1.0, 0.6).top(w, past), 1000 + 0.8 * 100)
     np.testing.assert_allclose(Signs().top(w._replace(current=-3 * w.current), past), -1.0)
+
+
+def test_feedback_cannot_be_changed_after_a_problem_is_made():
+    """Compiled programs are kept by rule and feedback: one that changes would be mistaken for another."""
+    with pytest.raises(FrozenInstanceError):
+        wf.rules.KolenPollack().feedback.rate = 2.0  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        wf.rules.FA(0.5).feedback.rho = 0.2  # type: ignore[misc]

@@ -148,7 +148,7 @@ def test_outliers_of_theory_are_those_of_wide_networks():
 def test_problems_with_structure_are_written_and_read(tmp_path):
     problem = structured()
     assert wf.Problem.from_toml(problem.to_toml()) == problem
-    assert problem.network.structure[1] == wf.RankOne(-0.9, input=(0.3, 0.5))
+    assert problem.network.structure[1] == wf.RankOne(-0.9, overlap=0.0, input=(0.3, 0.5))
 
 
 WRONG = {

@@ -3,12 +3,13 @@ import re
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 from scipy import stats
 
 import widefield as wf
 from widefield.errors import InputError
-from widefield.results.comparison import Deviation
+from widefield.results.comparison import Deviation, _check_sizes
 from widefield.results.estimate import Estimate
 from widefield.results.overview import Pair, overview_curves, overview_kernels
 from widefield.results.panels import final_kernel, save_picture
@@ -174,6 +175,14 @@ def test_what_was_zero_has_no_relative_deviation(problem):
 
     relative = [wf.compare(result(a), result(b)).deviations[0].relative for a, b in ((0, 0), (2, 0), (3, 2))]
     assert relative == [0.0, float("inf"), 0.5]
+
+
+def test_labels_of_one_alone_make_no_points_common():
+    labelled = xr.Dataset({"f": ("sample", np.zeros(3))}, coords={"sample": [0, 1, 2]})
+    plain = xr.Dataset({"f": ("sample", np.zeros(4))})
+    for pair in ((labelled, plain), (plain, labelled)):
+        with pytest.raises(InputError, match="sample has"):
+            _check_sizes(*pair)
 
 
 def test_results_that_share_nothing_cannot_be_compared(problem):
