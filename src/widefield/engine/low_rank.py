@@ -320,9 +320,8 @@ def _learn_along(rest: Rest, left: Array, slots: Array | None, teaching: Array, 
     at = jnp.arange(len(rest.rows)) if everywhere else slots
     size = jnp.sum(left**2, axis=1)
     before = rest.rows if everywhere else rest.rows[at]
-    share = jnp.clip(jnp.sum(before * left, axis=1) / jnp.where(size > 0, size, 1.0), -LARGEST_SHARE, LARGEST_SHARE)[
-        :, None
-    ]
+    nearest = jnp.sum(before * left, axis=1) / jnp.where(size > 0, size, 1.0)
+    share = jnp.clip(nearest, -LARGEST_SHARE, LARGEST_SHARE)[:, None]
     taught = teaching[0] if len(teaching) == 1 else teaching[0] + share * teaching[1]
 
     def carried(part: Array) -> Array:
