@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -99,7 +100,7 @@ def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float
     missing = np.any(np.isnan(targets), axis=-1)
 
     def array(value: Any) -> Any:
-        return jnp.asarray(value, dtype)
+        return jax.device_put(np.asarray(value, dtype))  # a conversion by JAX would be compiled
 
     coordinates, directions = input_coordinates(problem.network, data.all_x)
     parts = [part.input or (0.0,) * data.x.shape[-1] for part in problem.wiring.structure]

@@ -13,7 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..numerics.compiled import compiled
 from ..precision import double_precision
+from ..problem.activations import Activation
 from ..problem.losses import SQUARED
 from ..problem.problem import Problem
 from ..problem.training import Training
@@ -95,43 +97,52 @@ def _initial_kernel(problem: Problem) -> np.ndarray:
         h = stage.gain * drive + (stage.carry * h if stage.carry else 0.0)
         gated = problem.layer_rules[stage.population].gated
         gate = _random_layer(rng, wiring.layout, blocks[0]) if gated else h
-        dot = np.asarray(activation.phi_dot(jnp.asarray(gate)))
-        phi = dot * h if gated else np.asarray(activation.phi(jnp.asarray(h)))
+        outputs, dot = (np.asarray(value) for value in _both(activation, gate))
+        phi = dot * h if gated else outputs
         if plain:
             features.append(phi[:, 0] @ phi[:, 0].T / NEURONS)
             slopes.append(dot[:, 0] @ dot[:, 0].T / NEURONS)
-    seen = np.asarray(wiring.layout.pool(jnp.asarray(phi))).reshape(points, -1)
+    seen = np.asarray(wiring.layout.pool(phi)).reshape(points, -1)
     kernel = seen @ seen.T / NEURONS
     if plain:
-        kernel = kernel + _hidden_part(problem, blocks[0, :, 0], features, slopes)
+        x = blocks[0, :, 0]
+        below = [x @ x.T / x.shape[-1], *features[:-1]]
+        kernel = kernel + np.asarray(_hidden_part(tuple(problem.layer_rules), below, slopes))
     return kernel
+
+
+@compiled(static_argnums=0)
+def _both(activation: Activation, h: Array) -> tuple[Array, Array]:
+    """φ and φ̇, compiled together: one by one their operations take longer than all else here."""
+    return activation.phi(h), activation.phi_dot(h)
 
 
 def _random_layer(rng: np.random.Generator, layout, field: np.ndarray) -> np.ndarray:
     """W applied to a field (P, positions, n), divided by √n."""
-    rows = np.asarray(layout.unfold(jnp.asarray(field)))
+    rows = np.asarray(layout.unfold(field))
     weights = rng.standard_normal((rows.shape[-1], NEURONS))
     return (rows @ weights / math.sqrt(field.shape[-1])).reshape(len(field), -1, NEURONS)
 
 
-def _hidden_part(problem: Problem, x: np.ndarray, features: list[np.ndarray], slopes: list[np.ndarray]) -> np.ndarray:
+@compiled(static_argnums=0)
+def _hidden_part(rules: tuple[Rule, ...], below: list[Array], slopes: list[Array]) -> Array:
     """Σ_{ℓ<L} G̃^{ℓ+1} ∘ Φ^ℓ of the layers whose G̃ has a closed form and that are taught by Δ."""
-    below = [x @ x.T / x.shape[-1], *features[:-1]]
-    above, total = np.ones_like(below[0]), np.zeros_like(below[0])
-    for rule, phi, slope in zip(*(reversed(part) for part in (problem.layer_rules, below, slopes)), strict=True):
-        found = rule.lazy_g_tilde(jnp.asarray(above), jnp.asarray(slope))
+    above, total = jnp.ones_like(below[0]), jnp.zeros_like(below[0])
+    for rule, phi, slope in zip(*(reversed(part) for part in (rules, below, slopes)), strict=True):
+        found = rule.lazy_g_tilde(above, slope)
         if found is None or type(rule).teach is not Rule.teach:
             break
-        above = np.asarray(found)
+        above = found
         total = total + above * phi
     return total
 
 
 def _curvature(problem: Problem) -> float:
     """The largest eigenvalue of a sample's ∂²ℓ/∂f² at f = 0; 1 for the squared loss."""
-    loss, y = problem.training.loss, jnp.asarray(problem.data.y_columns[:MOST_POINTS])
+    loss = problem.training.loss
     if loss == SQUARED:
         return 1.0
+    y = jnp.asarray(problem.data.y_columns[:MOST_POINTS])
 
     def of_one(target):
         return jax.hessian(lambda f: loss.total(f[None], target[None]))(jnp.zeros_like(target))

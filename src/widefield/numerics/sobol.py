@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy.special import ndtri
+
+from .sobol_points import scrambled_points
 
 MOST_DIRECTIONS = 64
 
@@ -32,12 +32,6 @@ def quasi_normals(
 
 def sobol_normals(seed: list[int], directions: int, particles: int) -> np.ndarray:
     """One scrambled sequence as normals, (directions, particles)."""
-    from scipy.stats import qmc  # here, because it takes half a second to import
-
-    sobol = qmc.Sobol(directions, scramble=True, rng=np.random.default_rng(seed))
-    with warnings.catch_warnings():
-        # Balance asks for a power of two; moment matching restores what another count loses.
-        warnings.simplefilter("ignore", UserWarning)
-        points = sobol.random(particles)
+    points = scrambled_points(seed, directions, particles)
     tiny = np.finfo(np.float64).eps
-    return ndtri(np.clip(points, tiny, 1 - tiny)).T
+    return ndtri(np.clip(points, tiny, 1 - tiny))
