@@ -79,7 +79,8 @@ def _guess(per_row: float, rows: int, frames: int, tolerance: float) -> int:
     if not rows:
         return 0
     # By classes of tolerances, so that another one of about the same size compiles nothing.
-    typical = next((value for value, below in ((0.02, 0.03), (0.05, 0.08), (0.12, 0.17)) if tolerance < below), 0.25)
+    classes = ((0.02, 0.03), (0.035, 0.045), (0.05, 0.08), (0.12, 0.17))
+    typical = next((value for value, below in classes if tolerance < below), 0.25)
     shared = min(1.0, math.sqrt(20 / rows))
     return rounded(per_row * rows * frames * math.sqrt(0.02 / typical) * shared + taken_at_once(rows))
 

@@ -23,10 +23,11 @@ LONG = 60  # seconds; a run that starts again for longer says so at once, not on
 LOWEST_TOLERANCE = {"float64": 1e-7, "float32": 2e-3}
 HIGHEST_TOLERANCE = 0.5
 # The bias is at most about the square of the tolerance, also that of f, which is known several times better than the
-# kernels: with 0.2·√accuracy it is a 25th of the accuracy, and error bars stay honest. With many rows a part of a
-# question is shared by few of them, and f's bias is a tenth of the square (benchmarks/tolerance.py).
+# kernels: with 0.2·√accuracy it is a 25th of the accuracy, and error bars stay honest. With more rows a part of a
+# question is shared by few of them, and f's bias is a smaller part of the square: a tenth with 100 of them
+# (benchmarks/tolerance.py). tests/test_statistics.py shows that error bars stay honest in between.
 TOLERANCE = 0.2
-MANY_ROWS = 100  # from here on √accuracy
+MANY_ROWS = 100  # √accuracy here, as the root of their number below and in proportion above
 LARGEST_SHARE = 1.4
 JUDGED = ("f", "phi", "entk", "g")  # what the accuracy is about; others may vanish, and have no relative error
 
@@ -35,8 +36,8 @@ def default_tolerance(problem: Problem, accuracy: float, precision: str) -> floa
     """Relative size of the part of a question that may stay unasked; linear networks are solved to rounding."""
     if problem.network.activation == LINEAR:
         return LOWEST_TOLERANCE["float64"]
-    rows = _rows(problem)
-    share = min(LARGEST_SHARE, max(TOLERANCE, rows / MANY_ROWS))
+    rows = _rows(problem) / MANY_ROWS
+    share = min(LARGEST_SHARE, max(TOLERANCE, math.sqrt(rows), rows))
     return min(max(share * math.sqrt(accuracy), LOWEST_TOLERANCE[precision]), HIGHEST_TOLERANCE)
 
 
@@ -109,8 +110,8 @@ class Aim:
                     break
                 more = range(done, max(wanted, done + 1))
                 outcome = outcome + self.replicates.run(self.samples, more, self.tolerance, outcome.room)
-            # The error falls as S^(−1/2) at worst.
-            factor = max(2.0, min(wanted / 8, 16.0))
+            # The error falls as S^(−1/2) at worst; a dozen replicates will do.
+            factor = max(2.0, min(wanted / 12, 16.0))
             if self.samples * factor > MOST_SAMPLES:
                 raise NotConvergedError(
                     f"the relative error is {error:.2g} with {outcome.info['seeds']} replicates of {self.samples} "
