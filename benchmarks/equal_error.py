@@ -56,7 +56,7 @@ def rms(values: np.ndarray) -> float:
 
 
 class Networks(NamedTuple):
-    """Per width: processor seconds and scatter of f of one network; of all widths together B, relative to the size of f."""
+    """Per width: processor seconds and scatter of f of one network; B of all widths, relative to the size of f."""
 
     cost: dict[int, float]
     scatter: dict[int, float]
@@ -73,8 +73,8 @@ def solved(problem: wf.Problem, accuracy: float) -> tuple[wf.Result, float, floa
     theory, seconds = timed(lambda: wf.solve(problem, accuracy=accuracy, progress=False))
     error, info = rms(theory["f_se"].values) / rms(theory["f"].values), theory.info
     print(
-        f"  accuracy {accuracy:g}: {info['seeds']} × {info['samples']} particles, rank {info['rank']}: {seconds:.2f} s, "
-        f"error of f {error:.3%}, of all {info['accuracy']:.2%}",
+        f"  accuracy {accuracy:g}: {info['seeds']} × {info['samples']} particles, rank {info['rank']}: "
+        f"{seconds:.2f} s, error of f {error:.3%}, of all {info['accuracy']:.2%}",
         flush=True,
     )
     return theory, error, seconds

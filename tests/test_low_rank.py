@@ -74,7 +74,7 @@ def test_what_is_learnt_is_the_sum_of_updates(kind, seed, decay):
         assert np.allclose(initial, unlearnt, atol=1e-9)
         assert np.allclose(current - scale * initial, back @ learnt, atol=1e-9)
         teaching = jnp.asarray(rng.standard_normal((POINTS, WIDTH)))
-        taught = taught.update(record, rows, None, teaching, rates(decay))
+        taught = taught.update(record, rows, teaching, rates(decay))
         learnt = decay * learnt + np.asarray(teaching).T @ np.asarray(rows) / WIDTH
     assert int(taught.forward_side.rank) == ROUNDS * POINTS
 
@@ -85,9 +85,9 @@ def moving_rows(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return both[:POINTS], both[POINTS:]
 
 
-@pytest.mark.parametrize("chosen", [None, [2, 0]], ids=["all rows", "a batch"])
+@pytest.mark.parametrize("which", [None, [2, 0], [1, 2, 1]], ids=["all rows", "a batch", "a row twice"])
 @pytest.mark.parametrize(("keep", "follow"), [(0.0, 0.0), (0.6, 0.0), (0.0, 0.3)])
-def test_what_is_learnt_along_a_part_too_small_to_ask_is_not_lost(chosen, keep, follow):
+def test_what_is_learnt_along_a_part_too_small_to_ask_is_not_lost(which, keep, follow):
     """Rows move by 0.05 a step, below the tolerance, and then far: W(t) has all that was taught on the way.
 
     On the way answers leave out what one small part teaches another one, 0.05² and more.
@@ -98,30 +98,64 @@ def test_what_is_learnt_along_a_part_too_small_to_ask_is_not_lost(chosen, keep, 
     still_out, rng = out, np.random.default_rng(5)
     start, ahead = moving_rows(5)
     weights, velocity, mirror, scale = np.zeros((WIDTH, WIDTH)), np.zeros((WIDTH, WIDTH)), np.zeros((WIDTH, WIDTH)), 1.0
-    which = list(range(POINTS)) if chosen is None else chosen
+    slots = np.arange(POINTS) if which is None else np.array(which)
+    first = jnp.asarray([slot not in slots[:k] for k, slot in enumerate(slots)])
     for step, moved in enumerate([0.0, 0.05, 0.1, 0.15, 2.0]):
-        rows, key = jnp.asarray(start + moved * ahead), jax.random.fold_in(jax.random.key(5), step)
+        rows, key = jnp.asarray(start + moved * ahead)[slots], jax.random.fold_in(jax.random.key(5), step)
+        if which is not None:
+            taught = taught.for_rows(jnp.asarray(slots), first)
         taught, out, answers, record = forward(taught, rows, out, key)
         still, still_out, initial, _ = forward(still, rows, still_out, key)
         back = jnp.asarray(rng.standard_normal((POINTS, WIDTH)))
         asks = [Ask(back, {name: 1.0}) for name in ("initial", "current", *parts)]
-        _, _, [first, current, *heard] = taught.backward(asks, inside, key)
+        _, _, [unlearnt, current, *heard] = taught.backward(asks, inside, key)
         if moved in (0.0, 2.0):
             np.testing.assert_allclose(answers - scale * initial, np.asarray(rows) @ weights.T, atol=1e-9)
-            np.testing.assert_allclose(current - scale * first, np.asarray(back) @ weights, atol=1e-9)
+            np.testing.assert_allclose(current - scale * unlearnt, np.asarray(back) @ weights, atol=1e-9)
             for answer in heard:
-                np.testing.assert_allclose(answer - taught.mirror_scale * first, np.asarray(back) @ mirror, atol=1e-9)
-        teaching = rng.standard_normal((len(which), WIDTH))
-        taught = taught.update(
-            record[jnp.asarray(which)], rows[jnp.asarray(which)], None if chosen is None else jnp.asarray(chosen),
-            jnp.asarray(teaching), rates(0.9, 1.0, keep, follow),
-        )  # fmt: skip
-        change = teaching.T @ np.asarray(rows)[which] / WIDTH
+                learnt = answer - taught.mirror_scale * unlearnt
+                np.testing.assert_allclose(learnt, np.asarray(back) @ mirror, atol=1e-9)
+        teaching = rng.standard_normal((len(slots), WIDTH))
+        taught = taught.update(record, rows, jnp.asarray(teaching), rates(0.9, 1.0, keep, follow))
+        if which is not None:
+            taught = taught.for_all(jnp.asarray(slots))
+            assert taught.idle is None
+            assert len(taught.rest.rows) == POINTS
+        change = teaching.T @ np.asarray(rows) / WIDTH
         velocity = keep * velocity + change
         mirror = mirror + follow * (weights - mirror)
         weights, scale = 0.9 * weights + velocity, 0.9 * scale
-        ranks = int(taught.forward_side.rank)
-        assert ranks == (POINTS if moved < 1 else 2 * POINTS), "the way there is not tested"
+        different = int(np.sum(first))
+        assert int(taught.forward_side.rank) == (different if moved < 1 else 2 * different), "the way is not tested"
+
+
+@pytest.mark.parametrize(("keep", "follow"), [(0.0, 0.0), (0.6, 0.0), (0.0, 0.3)])
+def test_what_a_point_has_learnt_waits_until_it_passes_again(keep, follow):
+    """Other points teach in between; decay, momentum and what follows W go on all the same."""
+    parts = frozenset({"mirror"}) if follow else frozenset()
+    out, rng = sources("plain", 6)[0], np.random.default_rng(6)
+    taught = fresh_matrix(0.3, parts, velocity=keep > 0)
+    start, ahead = moving_rows(6)
+    along, speed, followed = (np.zeros(WIDTH) for _ in range(3))  # what W, its velocity and V have along ahead[0]
+    for step, (slot, moved) in enumerate([(0, 0.0), (0, 0.1), (1, 0.0), (2, 0.0), (0, 2.0)]):
+        rows = jnp.asarray(start + moved * ahead)[slot : slot + 1]
+        taught = taught.for_rows(jnp.asarray([slot]), jnp.asarray([True]))
+        taught, out, _, record = forward(taught, rows, out, jax.random.key(step))
+        if moved == 2.0:
+            newest = int(taught.forward_side.rank) - 1
+            sign = np.sign(np.asarray(taught.forward_side.asked[newest]) @ ahead[0])
+            found = taught.current[newest] - taught.scale * taught.forward_side.answers[newest]
+            np.testing.assert_allclose(sign * found, along, atol=1e-9)
+            if follow:
+                found = taught.mirror[newest] - taught.mirror_scale * taught.forward_side.answers[newest]
+                np.testing.assert_allclose(sign * found, followed, atol=1e-9)
+        teaching = rng.standard_normal((1, WIDTH))
+        taught = taught.update(record, rows, jnp.asarray(teaching), rates(0.9, 1.0, keep, follow))
+        taught = taught.for_all(jnp.asarray([slot]))
+        change = moved * teaching[0] if slot == 0 else np.zeros(WIDTH)
+        speed = keep * speed + change
+        followed = followed + follow * (along - followed)
+        along = 0.9 * along + speed
 
 
 @pytest.mark.parametrize(("follow", "rho"), [(0.3, 0.6), (0.05, -0.4)])
@@ -135,7 +169,7 @@ def test_what_follows_goes_its_share_of_the_way(follow, rho):
         rows, taught, back = (jnp.asarray(rng.standard_normal((POINTS, WIDTH))) for _ in range(3))
         matrix, out, _, record = forward(matrix, rows, out, jax.random.key(step))
         current, mirror = matrix.current, matrix.mirror
-        matrix = matrix.update(record, rows, None, taught, rates(0.8, follow=follow))
+        matrix = matrix.update(record, rows, taught, rates(0.8, follow=follow))
         np.testing.assert_allclose(matrix.mirror, mirror + follow * (current - mirror), atol=1e-12)
         share, weight = share + follow * (weight - share), 0.8 * weight
     # What was never asked forward is W(0) still: V's answers there are its share of it.

@@ -60,7 +60,7 @@ class Dense(WideMatrix):
         basis, _ = jnp.linalg.qr(learnt @ (learnt.T @ (learnt @ probes)))
         return largest(basis.T @ (learnt @ basis), count)
 
-    def update(self, asked: Array, rows: Array, chosen: Array | None, teaching: Array, rates: Rates) -> Dense:
+    def update(self, asked: Array, rows: Array, teaching: Array, rates: Rates) -> Dense:
         change = asked.T @ (teaching / self.width)
         velocity, mirror = self.velocity, self.mirror
         if velocity is not None:

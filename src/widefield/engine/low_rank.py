@@ -80,6 +80,7 @@ class LowRank(WideMatrix):
     mirror: Array | None
     velocity: Array | None
     rest: Rest | None
+    idle: Rest | None  # that of all points, in a step that passes some of them
     scale: Array
     mirror_scale: Array
     tolerance: Array
@@ -152,7 +153,7 @@ class LowRank(WideMatrix):
         learnt = self.current - self.scale * self.forward_side.answers
         return largest(self.forward_side.asked @ learnt.T / self.width, count)
 
-    def update(self, asked: Array, rows: Array, chosen: Array | None, teaching: Array, rates: Rates) -> LowRank:
+    def update(self, asked: Array, rows: Array, teaching: Array, rates: Rates) -> LowRank:
         change = asked.T @ teaching
         velocity, mirror, mirror_scale = self.velocity, self.mirror, self.mirror_scale
         if velocity is not None:
@@ -163,15 +164,26 @@ class LowRank(WideMatrix):
         rest = self.rest
         if rest is not None:
             left = rows - asked[: len(rows)] @ self.forward_side.asked
-            slots = None
-            if chosen is not None:
-                asks = len(rows) // len(chosen)
-                slots = jnp.concatenate([k * (len(rest.rows) // asks) + chosen for k in range(asks)])
-            rest = _learn_along(rest, left, slots, teaching.reshape(-1, len(rows), teaching.shape[-1]), rates)
+            rest = _learn_along(rest, left, teaching.reshape(-1, len(rows), teaching.shape[-1]), rates)
+        idle = None if self.idle is None else _moved(self.idle, None, rates)
         return replace(
             self, current=rates.decay * self.current + rates.move * change, mirror=mirror, velocity=velocity, rest=rest,
-            scale=rates.decay * self.scale, mirror_scale=mirror_scale,
+            idle=idle, scale=rates.decay * self.scale, mirror_scale=mirror_scale,
         )  # fmt: skip
+
+    def for_rows(self, slots: Array, first: Array) -> LowRank:
+        # New directions take their part from the slots that pass, and from no others: what those have learnt along them
+        # is lost. All of them would cost several passes over every point ever seen.
+        if self.rest is None:
+            return self
+        some = jax.tree.map(lambda part: first[:, None].astype(part.dtype) * part[slots], self.rest)
+        return replace(self, rest=replace(some, rows=self.rest.rows[slots]), idle=self.rest)
+
+    def for_all(self, slots: Array) -> LowRank:
+        if self.idle is None or self.rest is None:
+            return self
+        rest = jax.tree.map(lambda old, new: old.at[slots].set(0.0).at[slots].add(new), self.idle, self.rest)
+        return replace(self, rest=replace(rest, rows=self.idle.rows.at[slots].set(self.rest.rows)), idle=None)
 
     def grown(self, forward: int, backward: int) -> LowRank:
         """The same with room for so many directions from either side; what is never asked has no room and gets none."""
@@ -310,37 +322,31 @@ def take_up(
     return Asked(side, other, buffers, rest, source, known * question.size[:, None])
 
 
-def _learn_along(rest: Rest, left: Array, slots: Array | None, teaching: Array, rates: Rates) -> Rest:
-    """`rest` after a step that teaches with rows of which `left` (k, in) is not along the rows asked.
+def _learn_along(rest: Rest, left: Array, teaching: Array, rates: Rates) -> Rest:
+    """`rest` after a step that teaches with rows of which `left` (slots, in) is not along the rows asked.
 
     What was learnt along the rows before is carried over to the multiples of them that are nearest. `teaching` has
     a leading axis: that of this step, then that of the step before where the integrator looks back.
     """
-    everywhere = slots is None
-    at = jnp.arange(len(rest.rows)) if everywhere else slots
     size = jnp.sum(left**2, axis=1)
-    before = rest.rows if everywhere else rest.rows[at]
-    nearest = jnp.sum(before * left, axis=1) / jnp.where(size > 0, size, 1.0)
+    nearest = jnp.sum(rest.rows * left, axis=1) / jnp.where(size > 0, size, 1.0)
     share = jnp.clip(nearest, -LARGEST_SHARE, LARGEST_SHARE)[:, None]
     taught = teaching[0] if len(teaching) == 1 else teaching[0] + share * teaching[1]
+    carried = jax.tree.map(lambda part: share * part, rest)
+    return _moved(replace(carried, rows=left), taught, rates)
 
-    def carried(part: Array) -> Array:
-        return share * part if everywhere else part.at[at].set(share * part[at])
 
-    def plus(part: Array, change: Array) -> Array:
-        return part + change if everywhere else part.at[at].add(change)
-
-    current, mirror, velocity = carried(rest.current), rest.mirror, rest.velocity
+def _moved(rest: Rest, taught: Array | None, rates: Rates) -> Rest:
+    """`rest` after a step at these rates in which its rows have taught so; None: nothing."""
+    mirror, velocity, change = rest.mirror, rest.velocity, taught
     if mirror is not None:
-        mirror = carried(mirror)
-        mirror = mirror + rates.follow * (current - mirror)
+        mirror = mirror + rates.follow * (rest.current - mirror)
     if velocity is not None:
-        velocity = plus(rates.keep * carried(velocity), taught)
-        current = rates.decay * current + rates.move * velocity
-    else:
-        current = plus(rates.decay * current, rates.move * taught)
-    rows = left if everywhere else rest.rows.at[at].set(left)
-    return Rest(rows, current, mirror, velocity)
+        velocity = rates.keep * velocity
+        velocity = change = velocity if taught is None else velocity + taught
+    current = rates.decay * rest.current
+    current = current if change is None else current + rates.move * change
+    return Rest(rest.rows, current, mirror, velocity)
 
 
 def taken_at_once(rows: int) -> int:
@@ -381,6 +387,7 @@ def make_low_rank(
         mirror=jnp.zeros_like(current) if mirrored else None,
         velocity=jnp.zeros_like(current) if velocity else None,
         rest=rest if slots else None,
+        idle=None,
         scale=jnp.ones((), dtype),
         mirror_scale=jnp.asarray(rho, dtype),
         tolerance=jnp.asarray(tolerance, dtype),

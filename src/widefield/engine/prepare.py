@@ -112,7 +112,6 @@ def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float
         weight_decay=array(training.weight_decay),
         momentum=array(training.momentum),
         batches=jnp.asarray(training.order(data.points), jnp.int32) if training.batch_size else None,
-        chosen=None,
         tolerance=array(tolerance),
         rule=tuple(array(number) for number in numbers),
         along=array(np.array(parts) @ directions) if parts else None,

@@ -121,14 +121,24 @@ def step(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
 
 def step_of_batch(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
     """The same between recorded steps: only the points that teach pass through the network."""
-    chosen, positions = _batch(inputs, state), spec.wiring.layout.positions
+    wiring, positions = spec.wiring, spec.wiring.layout.positions
+    chosen = _batch(inputs, state)
     rows = (chosen[:, None] * positions + jnp.arange(positions)).reshape(-1)
     taught = None if inputs.taught is None else inputs.taught[chosen]
-    within = inputs._replace(x=inputs.x[:, rows], y=inputs.y[chosen], taught=taught, batches=None, chosen=rows)
+    within = inputs._replace(x=inputs.x[:, rows], y=inputs.y[chosen], taught=taught, batches=None)
     gates = [None if gate is None else gate[chosen] for gate in state.gates]
-    small = replace(state, gates=gates, f_initial=state.f_initial[chosen])
+    # A batch across the end of an epoch may hold a point twice.
+    first = ~jnp.any(jnp.tril(rows[:, None] == rows, -1), axis=1)
+    frames = [jnp.arange(len(wiring.asks(m)))[:, None] for m in range(wiring.matrices)]
+    slots = [(frame * (spec.points * positions) + rows).reshape(-1) for frame in frames]
+    matrices = [
+        matrix.for_rows(slot, jnp.tile(first, len(frame)))
+        for matrix, slot, frame in zip(state.matrices, slots, frames, strict=True)
+    ]
+    small = replace(state, matrices=matrices, gates=gates, f_initial=state.f_initial[chosen])
     small, fields = step(replace(spec, points=len(chosen)), within, small)
-    return replace(small, gates=state.gates, f_initial=state.f_initial), fields
+    matrices = [matrix.for_all(slot) for matrix, slot in zip(small.matrices, slots, strict=True)]
+    return replace(small, matrices=matrices, gates=state.gates, f_initial=state.f_initial), fields
 
 
 def _batch(inputs: Inputs, state: State) -> Array:
@@ -201,7 +211,7 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
     follow = [jnp.asarray(moves * inputs.dt * rule.feedback.follow, decay.dtype) for rule in rules]
     matrices = [
         matrix.update(
-            records[number + 1], rows_asked[number], inputs.chosen, teaching[number + 1],
+            records[number + 1], rows_asked[number], teaching[number + 1],
             Rates(decay, moves, keep, follow[wiring.ends(number)[0]]),
         )
         for number, matrix in enumerate(state.matrices)

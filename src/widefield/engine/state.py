@@ -60,7 +60,6 @@ class Inputs(NamedTuple):
     weight_decay: Array
     momentum: Array
     batches: Array | None  # (steps, batch), the points that teach in a step; None: all
-    chosen: Array | None  # rows of x that pass, of those that teach; None: all
     tolerance: Array  # relative size of the part of a question that may stay unasked
     rule: tuple[Array, ...]  # numbers of the learning rules
     along: Array | None = None  # (parts of the structure, r), coordinates of the inputs that they overlap with

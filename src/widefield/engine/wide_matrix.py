@@ -66,9 +66,17 @@ class WideMatrix(eqx.Module):
         real and imaginary parts; 0 where there are fewer."""
 
     @abc.abstractmethod
-    def update(self, asked: Any, rows: Array, chosen: Array | None, teaching: Array, rates: Rates) -> WideMatrix:
+    def update(self, asked: Any, rows: Array, teaching: Array, rates: Rates) -> WideMatrix:
         """W/√N changes by Σ_k teaching_k ⊗ asked_k/N, at these rates.
 
-        `asked` are the records of the questions; the first of them are those of the `rows` of this step. `chosen` tells
-        which of the rows that a question may have these are, None: all.
+        `asked` are the records of the questions; the first of them are those of the `rows` of this step.
         """
+
+    def for_rows(self, slots: Array, first: Array) -> WideMatrix:
+        """As a step sees it that passes only some of the rows that teach: those of `slots`, which may come more than
+        once; `first` (k,) is 1 where one has not come before, else 0."""
+        return self
+
+    def for_all(self, slots: Array) -> WideMatrix:
+        """The inverse, after that step."""
+        return self
