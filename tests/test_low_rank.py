@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import widefield as wf
+from widefield.engine import capacity
 from widefield.engine.capacity import fitted, larger, most_gaussians
-from widefield.engine.interpretation import Room
+from widefield.engine.interpretation import Interpretation, Room, initialise
 from widefield.engine.low_rank import make_low_rank, with_sign
+from widefield.engine.prepare import make_recording, prepare
 from widefield.engine.sources import Plain, Pool, make_matched, project_out
 from widefield.engine.wide_matrix import Ask, Rates
 
@@ -289,3 +292,40 @@ def test_a_source_says_when_a_draw_would_reach_beyond_its_end():
     assert not source.full
     assert not source.take(jnp.asarray(1), 12).full
     assert source.take(jnp.asarray(1), 13).full  # only one is used, but 13 rows from here would be rows in use
+
+
+def test_columns_answer_as_rows_do():
+    """For few rows a matrix also keeps its rows as columns: the same answers, and columns that follow what is new."""
+    rng, (out, inside) = np.random.default_rng(7), sources("matched", 7)
+    rows_only = fresh_matrix()
+    both, state = rows_only.for_few_rows(), [(out, inside), (out, inside)]
+    for step in range(ROUNDS):
+        rows, back, teaching = (jnp.asarray(rng.standard_normal((POINTS, WIDTH))) for _ in range(3))
+        key, found = jax.random.key(step), []
+        for k, matrix in enumerate((rows_only, both)):
+            matrix, ahead, answers, record = forward(matrix, rows, state[k][0], key)
+            matrix, behind, heard = backward(matrix, back, state[k][1], key)
+            found.append((answers, heard))
+            state[k] = (ahead, behind)
+            matrix = matrix.update(record, rows, teaching, rates(0.9))
+            rows_only, both = (matrix, both) if k == 0 else (rows_only, matrix)
+        for a, b in zip(*map(jax.tree.leaves, found), strict=True):
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+        for side in (both.forward_side, both.backward_side):
+            np.testing.assert_array_equal(side.columns[0].T, side.asked)
+            np.testing.assert_array_equal(side.columns[1].T, side.answers)
+    assert int(both.forward_side.rank) == ROUNDS * POINTS
+    assert both.at_rest().forward_side.columns is None
+    assert jax.tree.structure(both.at_rest()) == jax.tree.structure(rows_only)
+
+
+@pytest.mark.parametrize(("rows", "limit", "kept"), [(64, 2**29, True), (65, 2**29, False), (64, 1000, False)])
+def test_columns_are_kept_where_rows_are_few_and_memory_allows(rows, limit, kept, monkeypatch):
+    monkeypatch.setattr(capacity, "MOST_COPIED", limit)
+    problem = wf.Problem(wf.datasets.sphere(rows, 3), wf.MLP(2, "tanh"), "gd", 1.0, wf.Training(1, 0.01))
+    spec, inputs = prepare(problem, make_recording(problem, (), 1, 1), "float64", 0.1)
+    kind = Interpretation("conditioned", 100, Room(((96, 96),), (0,)))
+    state = initialise(spec, kind, inputs, jax.random.key(0), [])
+    found = capacity.unpacked(spec, rows, state)
+    assert (found.matrices[0].forward_side.columns is not None) == kept
+    assert jax.tree.structure(capacity.packed(found)) == jax.tree.structure(state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,9 @@ from .interpretation import Interpretation, Room, needs_tilde, reserved_rows
 from .low_rank import LowRank, Side, taken_at_once
 from .sources import Matched, Source
 from .state import Spec, State
+
+FEW_ROWS = 64  # from here on products with rows and with columns are equally fast
+MOST_COPIED = 2**29  # bytes
 
 
 def rounded(rows: float) -> int:
@@ -64,8 +68,36 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int, tol
 
 def most_taken(spec: Spec, samples: int) -> int:
     """The most directions that a question of this network takes up at a time."""
+    return taken_at_once(_most_rows(spec, samples))
+
+
+def _most_rows(spec: Spec, samples: int) -> int:
+    """Rows of the largest question of this network."""
     asks = max(samples, (1 + spec.track_gradient) * spec.points * spec.sweeps)
-    return taken_at_once(asks * spec.wiring.layout.positions)
+    return asks * spec.wiring.layout.positions
+
+
+def unpacked(spec: Spec, samples: int, state: State) -> State:
+    """`state` in the form that steps are fastest in: for few rows, where rows are few and memory allows."""
+    size = sum(side.asked.nbytes + side.answers.nbytes for side in _sides(state))
+    if _most_rows(spec, samples) > FEW_ROWS or size > MOST_COPIED:
+        return state
+    return _each_matrix(state, lambda matrix: matrix.for_few_rows())
+
+
+def packed(state: State) -> State:
+    """The inverse, after steps."""
+    return _each_matrix(state, lambda matrix: matrix.at_rest())
+
+
+def _each_matrix(state: State, change: Callable[[Any], Any]) -> State:
+    feedbacks = [None if matrix is None else change(matrix) for matrix in state.feedbacks]
+    return dataclasses.replace(state, matrices=[change(matrix) for matrix in state.matrices], feedbacks=feedbacks)
+
+
+def _sides(state: State) -> list[Side]:
+    matrices = [m for m in (*state.matrices, *state.feedbacks) if isinstance(m, LowRank)]
+    return [side for m in matrices for side in (m.forward_side, m.backward_side)]
 
 
 def most_gaussians(particles: int, drawn: int) -> int:

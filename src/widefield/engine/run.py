@@ -27,9 +27,11 @@ from .capacity import (
     larger,
     most_gaussians,
     most_taken,
+    packed,
     ranks,
     rows_of,
     shortages,
+    unpacked,
 )
 from .crew import Crew
 from .devices import ANYWHERE, Device, Place, places
@@ -370,7 +372,10 @@ def _advance(
         return (*place.constrain((state, kept), state.inputs.shape[-1]), (grown, broken))
 
     start = (jnp.zeros((), inputs.y.dtype), jnp.asarray(-1, jnp.int32))
+    if not place.split:  # only rows are sharded
+        state = unpacked(spec, inputs.x.shape[1] // spec.wiring.layout.positions, state)
     state, records, health = jax.lax.while_loop(go_on, one, (state, records, start))
+    state = packed(state)
     return state, records, (state.step, health, ranks(state), shortages(state))
 
 

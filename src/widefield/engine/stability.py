@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -86,7 +87,8 @@ def _initial_kernel(problem: Problem) -> np.ndarray:
     blocks = problem.network.blocks(data.x[chosen])
     points, activation = blocks.shape[1], problem.network.activation
     plain = wiring.feed_forward and not wiring.layout.grid and not any(stage.carry for stage in wiring.stages)
-    h = phi = np.zeros(0)
+    h: Any = np.zeros(0)
+    phi: Any = h
     features, slopes = [], []
     for stage in wiring.stages:
         drive = 0.0

@@ -80,3 +80,11 @@ class WideMatrix(eqx.Module):
     def for_all(self, slots: Array) -> WideMatrix:
         """The inverse, after that step."""
         return self
+
+    def for_few_rows(self) -> WideMatrix:
+        """In a form that answers questions of few rows faster, for more memory."""
+        return self
+
+    def at_rest(self) -> WideMatrix:
+        """The inverse: without what can be made again."""
+        return self
