@@ -319,8 +319,8 @@ def test_columns_answer_as_rows_do():
     assert jax.tree.structure(both.at_rest()) == jax.tree.structure(rows_only)
 
 
-@pytest.mark.parametrize(("rows", "limit", "kept"), [(64, 2**29, True), (65, 2**29, False), (64, 1000, False)])
-def test_columns_are_kept_where_rows_are_few_and_memory_allows(rows, limit, kept, monkeypatch):
+@pytest.mark.parametrize(("rows", "limit", "kept"), [(64, 307_200, True), (65, 2**29, False), (64, 307_199, False)])
+def test_columns_are_kept_where_rows_are_few_and_buffers_small(rows, limit, kept, monkeypatch):
     monkeypatch.setattr(capacity, "MOST_COPIED", limit)
     problem = wf.Problem(wf.datasets.sphere(rows, 3), wf.MLP(2, "tanh"), "gd", 1.0, wf.Training(1, 0.01))
     spec, inputs = prepare(problem, make_recording(problem, (), 1, 1), "float64", 0.1)
