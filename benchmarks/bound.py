@@ -22,7 +22,7 @@ import numpy as np
 import widefield as wf
 from widefield.engine.prepare import make_recording
 from widefield.precision import enable_x64
-from widefield.solvers.mean_field.aim import default_tolerance
+from widefield.solvers.mean_field.aim import default_slack, default_tolerance
 from widefield.solvers.mean_field.replicates import Replicates
 
 
@@ -49,7 +49,8 @@ def measure(points: int, samples: int, rate: float, bandwidth: float) -> None:
     tolerance = default_tolerance(problem, 0.01, "float32")
     with enable_x64(True):
         recording = make_recording(problem, (), 1, 1)
-        run = Replicates(problem, recording, "float32", 0, lambda *_: None).prepared(samples, range(2), tolerance)
+        shared = Replicates(problem, recording, "float32", 0, lambda *_: None, slack=default_slack(problem))
+        run = shared.prepared(samples, range(2), tolerance)
         *_, first = run.legs(0)
         room = run.next_room(first, 10**6)
         paces = [leg.pace for _ in range(2) for leg in run.legs(1, room)]

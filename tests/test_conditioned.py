@@ -39,7 +39,7 @@ def make_problem(rule="gd", depth=2, activation="tanh", richness=2.0, steps=4, d
 def roomy(kind: Interpretation, spec, problem: wf.Problem, inputs) -> Interpretation:
     """Room for all that can be asked: these loops take no step again."""
     points = problem.data.points * (problem.training.steps + 1)
-    room = first_room(kind, spec, points, inputs.x.shape[-1], float(inputs.tolerance))
+    room = first_room(kind, spec, points, inputs.x.shape[-1], (float(inputs.tolerance),) * 2)
     return dataclasses.replace(kind, room=jax.tree.map(lambda size: size and max(size, 2 * points + 32), room))
 
 

@@ -37,7 +37,16 @@ def fresh_matrix(
 ):
     room = (CAPACITY, CAPACITY)
     return make_low_rank(
-        WIDTH, WIDTH, WIDTH, room, "float64", jnp.asarray(tolerance), parts, jnp.asarray(rho), velocity, slots=POINTS
+        WIDTH,
+        WIDTH,
+        WIDTH,
+        room,
+        "float64",
+        (jnp.asarray(tolerance),) * 2,
+        parts,
+        jnp.asarray(rho),
+        velocity,
+        slots=POINTS,
     )
 
 

@@ -311,7 +311,7 @@ def law(problem: wf.Problem, kind: str, seed: int, seeds: int = 3000, width: int
     spec, inputs = prepare(problem, recording, "float64", 1e-6)
     interpretation = Interpretation(kind, width)
     rows = problem.data.points * FRAMES * (problem.training.steps + 1)
-    room = first_room(interpretation, spec, rows, inputs.x.shape[-1], float(inputs.tolerance))
+    room = first_room(interpretation, spec, rows, inputs.x.shape[-1], (float(inputs.tolerance),) * 2)
     interpretation = dataclasses.replace(interpretation, room=room)
 
     def one(key: jax.Array) -> dict[str, jax.Array]:

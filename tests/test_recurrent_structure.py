@@ -51,7 +51,7 @@ def test_vectors_overlap_as_they_should(gain):
     problem, width = structured(gain=gain), 256
     spec, inputs = prepare(problem, make_recording(problem, ("phi",), 1, 1), "float64", 1e-7)
     kind = Interpretation("mean_field", width)
-    kind = dataclasses.replace(kind, room=first_room(kind, spec, 3, inputs.x.shape[-1], float(inputs.tolerance)))
+    kind = dataclasses.replace(kind, room=first_room(kind, spec, 3, inputs.x.shape[-1], (float(inputs.tolerance),) * 2))
     basis = Pool(np.random.default_rng(0).standard_normal((4, width)), (1,)).basis(kind.room.sources[0])
     state = initialise(spec, kind, inputs, jax.random.key(0), [jnp.asarray(basis)])
     assert state.structure is not None

@@ -29,14 +29,15 @@ def rounded(rows: float) -> int:
     return -(-int(rows) // 16) * 16
 
 
-def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int, tolerance: float) -> Room:
-    """Room that a run of `samples` points with `columns` input coordinates is likely to need, less where they are many.
+def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int, tolerances: tuple[float, float]) -> Room:
+    """Room that a run of `samples` points with `columns` input coordinates is likely to need, less where they are many;
+    `tolerances` are those of questions forward and backward.
 
     More is made when it is needed: a growth is compiled anew, which long runs do not mind.
     """
     if kind.has_entries:
         return Room()
-    wiring, offsets = spec.wiring, spec.wiring.layout.offsets
+    wiring, offsets, (ahead, back) = spec.wiring, spec.wiring.layout.offsets, tolerances
     rows = samples * wiring.layout.positions
     asked = spec.points * wiring.layout.positions * spec.sweeps
     taken = most_taken(spec, samples)
@@ -46,14 +47,14 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int, tol
     for m in range(wiring.matrices):
         frames = len(wiring.asks(m))
         asks = int(spec.track_gradient) + int(bool(spec.uses(m) - {"fresh"}))
-        forward = min(_guess(7.2, rows, frames, tolerance) + len(wiring.structure), most_forward)
+        forward = min(_guess(7.2, rows, frames, ahead) + len(wiring.structure), most_forward)
         # Gradient and pseudo-gradient have directions in common; gradients fade on their way back through frames.
         per_row = (12.5 if asks == 1 else 9.5) * (1.0 if frames == 1 else 0.7)
         if not spec.per_output:  # a row is a mixture of the outputs' gradients that changes as errors do
             per_row *= min(math.sqrt(spec.outputs), 2.5)
-        matrices.append((forward, min(_guess(per_row, asks * asked, frames, tolerance), most)))
+        matrices.append((forward, min(_guess(per_row, asks * asked, frames, back), most)))
         fresh = needs_tilde(spec, kind, wiring.ends(m)[0])
-        tilde.append(min(_guess(10.5, asked, frames, tolerance), most) if fresh else 0)
+        tilde.append(min(_guess(10.5, asked, frames, back), most) if fresh else 0)
     sources: tuple[int, ...] = ()
     if kind.kind == "mean_field":
         gates = columns if any(shape.gated for shape in spec.form.shapes) else 0

@@ -161,7 +161,8 @@ _ABOUT = "about this file"
 def _name(run: Run, number: int) -> str:
     """One call may run several widths, tolerances and seeds; each network of each has its own file."""
     key = np.asarray(jax.random.key_data(run.keys[number]))
-    return digest(run.kind.kind, run.kind.width, run.kind.dtype, float(run.inputs.tolerance), run.steps, key)
+    tolerances = float(run.inputs.tolerance), float(run.inputs.tolerance_back)
+    return digest(run.kind.kind, run.kind.width, run.kind.dtype, *tolerances, run.steps, key)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

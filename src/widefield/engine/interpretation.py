@@ -62,7 +62,16 @@ class Interpretation:
         if self.has_entries:
             return make_dense(key, self.width, inside, self.width, self.dtype, parts, rho, velocity, start)
         made = make_low_rank(
-            self.width, inside, self.width, room, self.dtype, inputs.tolerance, parts, rho, velocity, slots
+            self.width,
+            inside,
+            self.width,
+            room,
+            self.dtype,
+            (inputs.tolerance, inputs.tolerance_back),
+            parts,
+            rho,
+            velocity,
+            slots,
         )
         return replace(made, scale=start * made.scale, mirror_scale=start * made.mirror_scale)
 

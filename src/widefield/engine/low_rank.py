@@ -94,7 +94,7 @@ class LowRank(WideMatrix):
     idle: Rest | None  # that of all points, in a step that passes some of them
     scale: Array
     mirror_scale: Array
-    tolerance: Array
+    tolerances: tuple[Array, ...]  # of questions forward and backward
     width: int = eqx.field(static=True)
     heavy: ClassVar[bool] = True
 
@@ -107,7 +107,15 @@ class LowRank(WideMatrix):
         kept = [(buffer, scale) for buffer, scale in parts if buffer is not None]
         question = pose(rows, self.forward_side, self.width)
         asked = take_up(
-            question, self.forward_side, self.backward_side, kept, self.rest, source, key, self.tolerance, self.width
+            question,
+            self.forward_side,
+            self.backward_side,
+            kept,
+            self.rest,
+            source,
+            key,
+            self.tolerances[0],
+            self.width,
         )
         side, other = asked.side, asked.other
         # ⟨ε, B⟩ of what is left of the rows.
@@ -124,7 +132,7 @@ class LowRank(WideMatrix):
         rows = jnp.concatenate([ask.rows for ask in asks])
         question = pose(rows, self.backward_side, self.width)
         asked = take_up(
-            question, self.backward_side, self.forward_side, [], None, source, key, self.tolerance, self.width
+            question, self.backward_side, self.forward_side, [], None, source, key, self.tolerances[1], self.width
         )
         side, other = asked.side, asked.other
         # Of every row: how much of W(0) it is about, and its overlap with the forward answers it is about.
@@ -400,8 +408,8 @@ def with_sign(vectors: Array) -> Array:
 
 
 def make_low_rank(
-    out: int, inside: int, width: int, room: tuple[int, int], dtype, tolerance: Array, parts: frozenset[str],
-    rho: Array, velocity: bool, slots: int = 0,
+    out: int, inside: int, width: int, room: tuple[int, int], dtype, tolerances: tuple[Array, Array],
+    parts: frozenset[str], rho: Array, velocity: bool, slots: int = 0,
 ) -> LowRank:  # fmt: skip
     """A matrix about which nothing has been asked yet, with `room` for directions asked forward and backward.
 
@@ -428,6 +436,6 @@ def make_low_rank(
         idle=None,
         scale=jnp.ones((), dtype),
         mirror_scale=jnp.asarray(rho, dtype),
-        tolerance=jnp.asarray(tolerance, dtype),
+        tolerances=tuple(jnp.asarray(tolerance, dtype) for tolerance in tolerances),
         width=width,
     )

@@ -75,7 +75,9 @@ def check_size(problem: Problem, recording: Recording, width: int, seeds: int, p
     check_memory(8 * (fields + records), what, remedy, place.free_bytes())
 
 
-def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float = 0.0) -> tuple[Spec, Inputs]:
+def prepare(
+    problem: Problem, recording: Recording, dtype: str, tolerance: float = 0.0, slack: float = 1.0
+) -> tuple[Spec, Inputs]:
     """The compiled part of a problem, and its numbers."""
     training, data = problem.training, problem.data
     gradients = any(one.gradients for one in recording.wanted)
@@ -113,6 +115,7 @@ def prepare(problem: Problem, recording: Recording, dtype: str, tolerance: float
         momentum=array(training.momentum),
         batches=jnp.asarray(training.order(data.points), jnp.int32) if training.batch_size else None,
         tolerance=array(tolerance),
+        tolerance_back=array(slack * tolerance),
         rule=tuple(array(number) for number in numbers),
         along=array(np.array(parts) @ directions) if parts else None,
         taught=array(~missing) if missing.any() else None,

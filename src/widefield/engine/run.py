@@ -164,7 +164,8 @@ class Run:
         return Leg(number, kind, state, place.put(zeros, kind.width))
 
     def _first_room(self) -> Room:
-        return first_room(self.kind, self.spec, self._samples, self.inputs.x.shape[-1], float(self.inputs.tolerance))
+        tolerances = float(self.inputs.tolerance), float(self.inputs.tolerance_back)
+        return first_room(self.kind, self.spec, self._samples, self.inputs.x.shape[-1], tolerances)
 
     @property
     def _samples(self) -> int:
@@ -268,7 +269,8 @@ class Run:
         arrays = {name: np.stack([records[name] for records in kept]) for name in kept[0]}
         info: dict[str, Any] = {"width": self.kind.width, "seeds": len(self.keys), "engine": self.kind.kind}
         if not self.kind.has_entries:
-            info |= {"rank": max(leg.rank for leg in legs), "tolerance": float(self.inputs.tolerance)}
+            tolerances = {name: float(getattr(self.inputs, name)) for name in ("tolerance", "tolerance_back")}
+            info |= {"rank": max(leg.rank for leg in legs)} | tolerances
         if self.kind.kind == "mean_field":
             info |= {"directions": max(leg.directions for leg in legs)}
         # The first network's buffers were a guess, where others have come after it.

@@ -60,7 +60,8 @@ class Inputs(NamedTuple):
     weight_decay: Array
     momentum: Array
     batches: Array | None  # (steps, batch), the points that teach in a step; None: all
-    tolerance: Array  # relative size of the part of a question that may stay unasked
+    tolerance: Array  # relative size of the part of a question forward that may stay unasked
+    tolerance_back: Array  # the same of a question backward
     rule: tuple[Array, ...]  # numbers of the learning rules
     along: Array | None = None  # (parts of the structure, r), coordinates of the inputs that they overlap with
     taught: Array | None = None  # (P, reads), 1 where there is a target and 0 where there is none; None: 1 everywhere

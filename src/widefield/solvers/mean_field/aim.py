@@ -29,6 +29,9 @@ HIGHEST_TOLERANCE = 0.5
 TOLERANCE = 0.2
 MANY_ROWS = 100  # √accuracy here, as the root of their number below and in proportion above
 LARGEST_SHARE = 1.4
+# What is lost of a question backward changes what the layers below learn, and f several times less than what is lost of
+# a question forward (docs/engine.md). Recurrent networks, which lose it at every frame, were not measured.
+SLACK, SLACK_OF_MANY_ROWS = 1.5, 2.0
 JUDGED = ("f", "phi", "entk", "g")  # what the accuracy is about; others may vanish, and have no relative error
 
 
@@ -39,6 +42,13 @@ def default_tolerance(problem: Problem, accuracy: float, precision: str) -> floa
     rows = _rows(problem) / MANY_ROWS
     share = min(LARGEST_SHARE, max(TOLERANCE, math.sqrt(rows), rows))
     return min(max(share * math.sqrt(accuracy), LOWEST_TOLERANCE[precision]), HIGHEST_TOLERANCE)
+
+
+def default_slack(problem: Problem) -> float:
+    """How much larger the tolerance of questions backward is than that of questions forward."""
+    if problem.network.activation == LINEAR or not problem.wiring.feed_forward:
+        return 1.0
+    return SLACK if _rows(problem) <= MANY_ROWS else SLACK_OF_MANY_ROWS
 
 
 def first_samples(problem: Problem) -> int:

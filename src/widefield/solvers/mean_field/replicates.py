@@ -30,6 +30,7 @@ class Replicates:
     seed: int
     report: Report
     trainer: Trainer | None = None
+    slack: float = 1.0  # how much larger the tolerance of questions backward is
     devices: tuple[Device, ...] = ()
 
     def run(self, samples: int, numbers: range, tolerance: float, room: Room | None = None, shift: int = 0) -> Outcome:
@@ -61,7 +62,7 @@ class Replicates:
 
     def _without_numbers(self, samples: int, tolerance: float) -> Run:
         """The run of no replicates."""
-        spec, inputs = prepare(self.problem, self.recording, self.precision, tolerance)
+        spec, inputs = prepare(self.problem, self.recording, self.precision, tolerance, self.slack)
         kind = Interpretation("mean_field", samples, dtype=self.precision)
         return Run(
             spec, inputs, kind, self.recording, self.problem.training.steps, (), (), self.report, self._finish,

@@ -22,7 +22,15 @@ from ...problem.problem import Problem
 from ...progress import Progress, make_progress
 from ...results.derived import derive
 from ...results.result import Result, make_result
-from .aim import HIGHEST_TOLERANCE, LOWEST_TOLERANCE, Aim, default_tolerance, first_samples, relative_error
+from .aim import (
+    HIGHEST_TOLERANCE,
+    LOWEST_TOLERANCE,
+    Aim,
+    default_slack,
+    default_tolerance,
+    first_samples,
+    relative_error,
+)
 from .replicates import Replicates
 
 DEFAULT_ACCURACY = 0.01
@@ -66,7 +74,8 @@ def solve_mean_field(
         trainer = Checkpoint(checkpoint, identity(problem, said), devices=where)
     announce(where, progress)
     with make_progress(progress) as bar:
-        shared = Replicates(problem, recording, settings.precision, seed, bar.update, trainer, where)
+        slack = default_slack(problem) if tolerance is None else 1.0
+        shared = Replicates(problem, recording, settings.precision, seed, bar.update, trainer, slack, where)
         aim = Aim(shared, settings.samples, settings.tolerance, mends=tolerance is None)
         outcome = aim.accurate(settings.accuracy) if settings.aims else aim.fixed(settings.seeds)
         info = outcome.info | {"accuracy": relative_error(outcome.arrays, not problem.wiring.feed_forward)}
