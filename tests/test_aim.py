@@ -16,7 +16,7 @@ from widefield.engine.run import Outcome
 from widefield.errors import AccuracyWarning
 from widefield.observables import ALIGNMENTS, DEFAULT_KERNELS
 from widefield.solvers.mean_field import solve as mean_field
-from widefield.solvers.mean_field.aim import Aim, default_tolerance, relative_error
+from widefield.solvers.mean_field.aim import Aim, default_slack, default_tolerance, relative_error
 
 
 def problem(points: int = 3, steps: int = 5, depth: int = 2, **changes) -> wf.Problem:
@@ -107,6 +107,16 @@ def test_open_particles_become_more(monkeypatch):
     assert result.info["samples"] > 16
     assert "particles" in result.info["notes"]
     assert result.info["directions"] <= result.info["samples"] // 2
+
+
+def test_backward_questions_have_a_larger_tolerance_by_default():
+    recurrent = problem(data=wf.Dataset(np.ones((2, 3, 4)), np.ones(2)), network=wf.RNN())
+    assert [default_slack(problem(points=points)) for points in (3, 100, 101)] == [1.5, 1.5, 2.0]
+    assert default_slack(problem(network=wf.MLP(2, "linear"))) == default_slack(recurrent) == 1.0
+    options = {"samples": 512, "seeds": 2, "precision": "float32", "progress": False}
+    chosen, given = wf.solve(problem(), **options), wf.solve(problem(), tolerance=0.05, **options)
+    assert chosen.info["tolerance_back"] == pytest.approx(1.5 * chosen.info["tolerance"])
+    assert given.info["tolerance_back"] == given.info["tolerance"] == pytest.approx(0.05)
 
 
 def test_tolerance_follows_from_the_accuracy():
