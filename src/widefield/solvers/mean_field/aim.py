@@ -115,7 +115,7 @@ class Aim:
                 if error <= accuracy:
                     return outcome
                 done = outcome.info["seeds"]
-                wanted = math.ceil(1.15 * done * (error / accuracy) ** 2)
+                wanted = math.ceil(1.05 * done * (error / accuracy) ** 2)
                 if wanted > MOST_REPLICATES:
                     break
                 more = range(done, max(wanted, done + 1))
