@@ -70,7 +70,7 @@ def solve(
         seeds: independent replicates, from which standard errors follow. mean_field, fixed_point.
         seed: the same seed gives the same numbers. mean_field, fixed_point.
         tolerance: relative size below which the new part of a field is replaced by its conditional mean; kernels err by
-            about half its square. Default: from the accuracy. mean_field, fixed_point.
+            about half its square. Default: from the accuracy, larger for questions backward. mean_field, fixed_point.
         precision: "float64", or "float32" for large arrays; default: single where the accuracy allows it. mean_field.
         extrapolate: remove the O(1/S) bias with a second run at half the particles. mean_field.
         record: what to record: names of observables, `wf.Observable`s, or functions of the fields (`wf.Moment`).
