@@ -38,9 +38,7 @@ def seconds(problem: wf.Problem, samples: int) -> tuple[float, int]:
     taken = 0.0
     for _ in range(2):
         began = time.process_time()
-        result = wf.solve(
-            problem, samples=samples, seeds=2, precision="float32", record=("phi",), tolerance=0.1, progress=False
-        )
+        result = wf.solve(problem, samples=samples, seeds=2, precision="float32", record=("phi",), progress=False)
         taken = (time.process_time() - began) / 2
     return taken, result.info["rank"]
 
