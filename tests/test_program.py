@@ -87,7 +87,7 @@ def explicit_weights(case: Case, spec: Spec, inputs: Inputs, state: State) -> We
         hidden_tilde=[hidden(m) for m in state.feedbacks],
         readout_tilde=array(state.readout_feedback),
         direct=[array(z) for z in state.direct],
-        gates=[None if m is None else first(back @ np.asarray(m).reshape(-1, WIDTH)) for m in state.gates],
+        gates=[None if m is None else first(np.asarray(m)) for m in state.gates],
     )
 
 

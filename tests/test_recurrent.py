@@ -95,7 +95,8 @@ def make_case(problem: wf.Problem, spec: Spec, inputs: Inputs, state: State) -> 
 
     gates = None
     if state.gates[0] is not None:
-        gates = np.stack([np.asarray(gate)[:points, 0] for gate in state.gates], axis=1)
+        weights = np.asarray(state.gates[0])
+        gates = np.stack([np.asarray(x)[:points] @ weights for x in inputs.x], axis=1)
     w, tilde = square(state.matrices[0]), square(state.feedbacks[0])
     readout = vector(state.readout)
     assert w is not None

@@ -57,7 +57,8 @@ def simulate(
         seed: the same seed gives the same numbers.
         every: record every k-th step.
         record: kernels to record, from entk, phi, g, g_tilde, g_tilde_tilde; default all (with several outputs phi).
-            On request: phi_positions and g_tilde_positions of a CNN, h_particles, z_particles, g_tilde_particles.
+            On request: phi_test of the test points, phi_positions and g_tilde_positions of a CNN, h_particles,
+            z_particles, g_tilde_particles.
         neurons: how many neurons' last preactivations `h_final` keeps.
         tolerance: relative size below which a new direction is dropped by "conditioned".
         checkpoint: a folder to which networks are written every five minutes and when they are done; the same call goes
@@ -94,13 +95,14 @@ def simulate(
         steps = problem.training.steps
         run = Run(spec, inputs, kind, recording, steps, keys, report=bar.update, trainer=trainer, devices=where)
         outcome = run.to_the_end()
-    arrays = derive(problem, outcome.arrays)
+    times = recording.steps(problem.training.steps)
+    arrays = derive(problem, outcome.arrays, times)
     info = outcome.info | about_devices(where) | ({"notes": recording.note} if recording.note else {})
     return make_result(
         problem,
         f"simulate/{engine}",
         arrays,
-        steps=recording.steps(problem.training.steps),
+        steps=times,
         seed=seed,
         info=info,
         observables=recording.wanted,

@@ -32,8 +32,9 @@ def where_taught(inputs: Inputs, errors: Array) -> Array:
 
 
 def backward(
-    spec: Spec, inputs: Inputs, state: State, h: list[Array], phi: list[Array], delta: Array, key: Array
-) -> tuple[State, list[Array], list[Array], list[Array], list[Array]]:
+    spec: Spec, inputs: Inputs, state: State, gates: list[Array | None], h: list[Array], phi: list[Array],
+    delta: Array, key: Array,
+) -> tuple[State, list[Array], list[Array], list[Array], list[Array]]:  # fmt: skip
     """Signals, pre-gradients z and gradients g (if tracked), pseudo-gradients g̃ of the training points, per stage."""
     stages, rules = spec.wiring.stages, spec.form.filled(inputs.rule)
     matrices, feedbacks, sources = list(state.matrices), list(state.feedbacks), list(state.sources)
@@ -50,7 +51,7 @@ def backward(
             _mask(spec, _reached(spec.wiring, rules[stage.population].feedback, k, past)) for past in (False, True)
         )
         asked, made[k] = _send(
-            spec, inputs, state, delta, stage, above, asked, sent, masks, h[k], phi[k], state.gates[k],
+            spec, inputs, state, delta, stage, above, asked, sent, masks, h[k], phi[k], gates[k],
             jax.random.fold_in(key, k),
         )  # fmt: skip
         sources[stage.population] = asked.source
@@ -58,7 +59,7 @@ def backward(
             matrices[m], feedbacks[m] = asked.matrix, asked.tilde
     if rolled:
         asked = Through(matrices[0], feedbacks[0], sources[0])
-        asked, earlier = _earlier_stages(spec, inputs, state, delta, asked, made[-1], h, phi, key)
+        asked, earlier = _earlier_stages(spec, inputs, state, gates, delta, asked, made[-1], h, phi, key)
         matrices[0], feedbacks[0], sources[0] = asked
         made[:-1] = [Sent(*(None if part is None else part[k] for part in earlier)) for k in range(len(stages) - 1)]
     state = replace(state, matrices=matrices, feedbacks=feedbacks, sources=sources)
@@ -123,8 +124,8 @@ def _send(
 
 
 def _earlier_stages(
-    spec: Spec, inputs: Inputs, state: State, delta: Array, asked: Through, last: Sent, h: list[Array],
-    phi: list[Array], key: Array,
+    spec: Spec, inputs: Inputs, state: State, gates: list[Array | None], delta: Array, asked: Through, last: Sent,
+    h: list[Array], phi: list[Array], key: Array,
 ) -> tuple[Through, Sent]:  # fmt: skip
     """Stages T−1 … 1 of a wiring that `repeats`, compiled once; what is sent has a leading axis, stage 1 first."""
     wiring, count = spec.wiring, len(spec.wiring.stages) - 1
@@ -146,8 +147,8 @@ def _earlier_stages(
         )  # fmt: skip
         return (asked, sent.g, sent.g_tilde), sent
 
-    gates = None if state.gates[0] is None else jnp.stack(state.gates[:-1])  # type: ignore[arg-type]
-    frames = (jnp.arange(count), masks, jnp.stack(h[:-1]), jnp.stack(phi[:-1]), gates)
+    earlier = None if gates[0] is None else jnp.stack(gates[:-1])  # type: ignore[arg-type]
+    frames = (jnp.arange(count), masks, jnp.stack(h[:-1]), jnp.stack(phi[:-1]), earlier)
     (asked, *_), sent = jax.lax.scan(one, (asked, last.g, last.g_tilde), frames, reverse=True)
     return asked, sent
 

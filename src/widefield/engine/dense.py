@@ -20,7 +20,7 @@ DIRECTIONS = 64  # that what was learnt has at most, as far as its largest eigen
 
 class Dense(WideMatrix):
     """W/√N as an (in, out) array; what follows W, and the N(0, 1) matrix `initial` that W(0) is a multiple of, are kept
-    only where a rule asks for them."""
+    only where they are asked for."""
 
     weights: Array
     initial: Array | None
@@ -30,8 +30,12 @@ class Dense(WideMatrix):
     width: int = eqx.field(static=True)
     heavy: ClassVar[bool] = False
 
-    def forward(self, rows: Array, source: Source, key: Array) -> tuple[Dense, Source, Array, Array]:
-        return self, source, rows @ self.weights, rows
+    def forward(
+        self, rows: Array, source: Source, key: Array, initial: bool = False
+    ) -> tuple[Dense, Source, Array, Array]:
+        array = self.initial if initial else self.weights
+        assert array is not None, "a step that asks for W(0) must be known at the start"
+        return self, source, rows @ array, rows
 
     def backward(self, asks: Sequence[Ask], source: Source, key: Array) -> tuple[Dense, Source, list[Array]]:
         return self, source, [self._answer(ask) for ask in asks]

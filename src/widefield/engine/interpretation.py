@@ -72,6 +72,7 @@ class Interpretation:
             rho,
             velocity,
             slots,
+            spec.decays,
         )
         return replace(made, scale=start * made.scale, mirror_scale=start * made.mirror_scale)
 
@@ -104,9 +105,7 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, bas
             rows = spec.outputs * layout.positions
             direct[layer] = gaussians(layer, rows).reshape(spec.outputs, layout.positions, width)
     columns = inputs.x.shape[-1]
-    gate_weights = [gaussians(layer, columns) if rule.gated else None for layer, rule in enumerate(rules)]
-    gates = [_gate(inputs, stage.input or 0, gate_weights[stage.population], layout.positions)
-             for stage in wiring.stages]  # fmt: skip
+    gates = [gaussians(layer, columns) if rule.gated else None for layer, rule in enumerate(rules)]
     weights = gaussians(wiring.stages[0].population, columns)
 
     def correlation(rule: Rule) -> Array:
@@ -117,7 +116,7 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, bas
         kind.matrix(next(keys), spec, inputs, room.matrices[matrix],
                     spec.form.shapes[below].uses | ({"initial"} if spec.initial else set()),
                     correlation(rules[below]), spec.momentum, wiring.start,
-                    spec.points * layout.positions * len(wiring.asks(matrix)))
+                    len(inputs.y) * layout.positions * len(wiring.asks(matrix)) if spec.returns else 0)
         for matrix, below in enumerate(ends)
     ]  # fmt: skip
     structure = None
@@ -150,6 +149,7 @@ def initialise(spec: Spec, kind: Interpretation, inputs: Inputs, key: Array, bas
         key=jax.random.fold_in(key, 2),
         scale=jnp.ones((), dtype),
         inputs=weights,
+        inputs_initial=weights if spec.online else None,
         matrices=matrices,
         feedbacks=feedbacks,
         readout=readout,
@@ -178,10 +178,6 @@ def _low_rank_parts(
         rest = jnp.maximum(1 - part.overlap**2 - along[k] @ along[k], 0.0)
         n.append(part.overlap * m[k] + along[k] @ inputs + jnp.sqrt(rest) * drawn[2 * k + 1])
     return jnp.stack([part.strength * one for part, one in zip(parts, m, strict=True)]), jnp.stack(n)
-
-
-def _gate(inputs: Inputs, block: int, weights: Array | None, positions: int) -> Array | None:
-    return None if weights is None else (inputs.x[block] @ weights).reshape(-1, positions, weights.shape[-1])
 
 
 def needs_tilde(spec: Spec, kind: Interpretation, population: int) -> bool:

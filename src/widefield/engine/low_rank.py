@@ -96,9 +96,12 @@ class LowRank(WideMatrix):
     mirror_scale: Array
     tolerances: tuple[Array, ...]  # of questions forward and backward
     width: int = eqx.field(static=True)
+    still: bool = eqx.field(static=True)  # what was learnt stays as it is where nothing teaches
     heavy: ClassVar[bool] = True
 
-    def forward(self, rows: Array, source: Source, key: Array) -> tuple[LowRank, Source, Array, Array]:
+    def forward(
+        self, rows: Array, source: Source, key: Array, initial: bool = False
+    ) -> tuple[LowRank, Source, Array, Array]:
         parts = [
             (self.current, self.scale),
             (self.mirror, self.mirror_scale),
@@ -120,7 +123,10 @@ class LowRank(WideMatrix):
         side, other = asked.side, asked.other
         # ⟨ε, B⟩ of what is left of the rows.
         left = other.along_answers(rows) / self.width - asked.coefficients @ side.met
-        answer = asked.coefficients @ asked.kept[0] + self.scale * (left @ other.asked)
+        if initial:
+            answer = asked.coefficients @ side.answers + left @ other.asked
+        else:
+            answer = asked.coefficients @ asked.kept[0] + self.scale * (left @ other.asked)
         more = iter(asked.kept)
         names = {
             name: None if getattr(self, name) is None else next(more) for name in ("current", "mirror", "velocity")
@@ -186,7 +192,7 @@ class LowRank(WideMatrix):
         if rest is not None:
             left = rows - asked[: len(rows)] @ self.forward_side.asked
             rest = _learn_along(rest, left, teaching.reshape(-1, len(rows), teaching.shape[-1]), rates)
-        idle = None if self.idle is None else _moved(self.idle, None, rates)
+        idle = self.idle if self.idle is None or self.still else _moved(self.idle, None, rates)
         return replace(
             self, current=rates.decay * self.current + rates.move * change, mirror=mirror, velocity=velocity, rest=rest,
             idle=idle, scale=rates.decay * self.scale, mirror_scale=mirror_scale,
@@ -409,11 +415,12 @@ def with_sign(vectors: Array) -> Array:
 
 def make_low_rank(
     out: int, inside: int, width: int, room: tuple[int, int], dtype, tolerances: tuple[Array, Array],
-    parts: frozenset[str], rho: Array, velocity: bool, slots: int = 0,
+    parts: frozenset[str], rho: Array, velocity: bool, slots: int = 0, decays: bool = True,
 ) -> LowRank:  # fmt: skip
     """A matrix about which nothing has been asked yet, with `room` for directions asked forward and backward.
 
-    `parts` are what is asked about besides W(t); the matrix that follows W starts as ρW(0). `slots` rows teach it.
+    `parts` are what is asked about besides W(t); the matrix that follows W starts as ρW(0). `slots` rows teach it,
+    and what they have taught `decays` or does not.
     """
     forward, backward = room
 
@@ -438,4 +445,5 @@ def make_low_rank(
         mirror_scale=jnp.asarray(rho, dtype),
         tolerances=tuple(jnp.asarray(tolerance, dtype) for tolerance in tolerances),
         width=width,
+        still=not (decays or mirrored or velocity),
     )

@@ -20,6 +20,7 @@ from .devices import ANYWHERE, Place
 from .run import Recording
 from .state import Inputs, Spec
 
+MANY_POINTS = 200  # of which a record is dear
 LARGEST_RECORD = 2**29  # bytes per replicate that are recorded unasked
 # f = w·φ/(γ₀N) less its value at the start: rounding, and what is dropped below the least tolerance of conditioned
 # networks, 1e-7, are divided by γ₀.
@@ -34,7 +35,15 @@ def make_recording(problem: Problem, record: Any, every: int, neurons: int) -> R
     note = ""
     if record is None:
         record, note = _default_record(problem, every)
+    training, points = problem.training, problem.data.points
+    if training.batch_size and not problem.online and points >= MANY_POINTS and points >= 5 * training.batch_size:
+        passes = (
+            f"recorded steps pass all {points} points; with Training(evaluate='batch') none passes more than its batch"
+        )
+        note = "; ".join(filter(None, [note, passes]))
     wanted = as_observables(record)
+    if OBSERVABLES["phi_test"] in wanted:
+        require(problem.data.test_points > 0, "record", "phi_test", "other observables where there is no x_test")
     if not problem.wiring.feed_forward:
         for name in ("phi_positions", "g_tilde_positions", *ALIGNMENTS):  # the last follow from kernels there
             require(OBSERVABLES[name] not in wanted, "record", name, "other observables for this network")
@@ -45,14 +54,14 @@ def make_recording(problem: Problem, record: Any, every: int, neurons: int) -> R
 
 def _default_record(problem: Problem, every: int) -> tuple[tuple[str, ...], str]:
     """All kernels of one output, Φ of several; where they are too large, what is most looked at of them."""
-    data, wiring = problem.data, problem.wiring
+    wiring = problem.wiring
     one = problem.outputs * wiring.reads == 1
     kernels = 1 + 4 * problem.network.depth if one else problem.network.depth * len(wiring.stages) ** 2
-    size = 8 * kernels * data.points**2 * (problem.training.steps // every + 1)
+    size = 8 * kernels * problem.recorded_points**2 * (problem.training.steps // every + 1)
     if size <= LARGEST_RECORD:
         return DEFAULT_KERNELS if one else ("phi",), ""
     note = (
-        f"kernels of {data.points} points at {problem.training.steps // every + 1} times would take "
+        f"kernels of {problem.recorded_points} points at {problem.training.steps // every + 1} times would take "
         f"{size / 2**30:.1f} GiB per replicate; recorded alignments only (record= and every= ask for more)"
     )
     if not wiring.feed_forward:
@@ -66,10 +75,11 @@ def check_size(problem: Problem, recording: Recording, width: int, seeds: int, p
     One network has its fields, which devices may share; all of them together have their outputs at every recorded time.
     """
     data, layout = problem.data, problem.wiring.layout
-    points, steps = data.points + data.test_points, problem.training.steps
+    points, steps = problem.recorded_points + data.test_points, problem.training.steps
     fields = 3 * width * points * layout.positions * problem.network.depth // max(1, len(place.devices))
     times = -(-steps // recording.every) + 1
-    records = seeds * times * points * data.outputs + (steps * data.points if problem.training.batch_size else 0)
+    order = steps * problem.recorded_points if problem.training.batch_size else 0
+    records = seeds * times * points * data.outputs + order
     what = f"a run of width {width}, {seeds} seeds and {steps} steps{place}"
     remedy = "lower width, samples, seeds or steps, or record less often (every=)"
     check_memory(8 * (fields + records), what, remedy, place.free_bytes())
@@ -88,12 +98,15 @@ def prepare(
         activation=problem.network.activation,
         form=form,
         loss=training.loss,
-        points=data.points,
+        points=problem.recorded_points,
         outputs=problem.outputs,
         integrator=training.integrator,
         momentum=training.momentum > 0,
         track_gradient=gradients and not true,
-        initial=any(one.weights for one in recording.wanted),
+        initial=problem.online or any(one.weights for one in recording.wanted),
+        decays=training.weight_decay > 0,
+        online=problem.online,
+        returns=not problem.online or training.steps * training.batch_size > data.points,
         per_output=problem.outputs * problem.wiring.reads == 1 or gradients or not share_one_sweep(problem.layer_rules),
     )
     check_feedback(problem)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,43 +19,73 @@ from .state import Inputs, Spec, State
 from .wide_matrix import Rates, WideMatrix
 
 
+class Weights(NamedTuple):
+    """W⁰, and what W(0) adds to the Gaussian matrix that it is made of where that one is asked; None: W(t) is asked."""
+
+    inputs: Array
+    initial: tuple[float, tuple[Array, Array] | None] | None = None
+
+    def answer(self, matrix: WideMatrix, rows: Array, source: Source, key: Array):
+        if self.initial is None:
+            return matrix.forward(rows, source, key)
+        matrix, source, answer, record = matrix.forward(rows, source, key, initial=True)
+        start, structure = self.initial
+        answer = answer if start == 1 else start * answer
+        if structure is not None:
+            answer = answer + (rows @ structure[1].T / rows.shape[-1]) @ structure[0]
+        return matrix, source, answer, record
+
+
+def gates_of(spec: Spec, inputs: Inputs, state: State) -> list[Array | None]:
+    """m of every stage, (samples, positions, N)."""
+    positions, made = spec.wiring.layout.positions, []
+    for stage in spec.wiring.stages:
+        weights = state.gates[stage.population]
+        rows = None if weights is None else inputs.x[stage.input or 0] @ weights
+        made.append(None if rows is None else rows.reshape(-1, positions, rows.shape[-1]))
+    return made
+
+
 def forward(
-    spec: Spec, inputs: Inputs, state: State, key: Array
+    spec: Spec, inputs: Inputs, state: State, gates: list[Array | None], key: Array, initial: bool = False
 ) -> tuple[State, list[Array], list[Array], list[Any], list[Any]]:
-    """Preactivations, outputs of neurons, rows asked and records of the questions, per stage."""
-    wiring = spec.wiring
+    """Preactivations, outputs of neurons, rows asked and records of the questions, per stage; or `initial` ones."""
+    wiring, weights = spec.wiring, Weights(state.inputs)
+    if initial:
+        assert state.inputs_initial is not None
+        weights = Weights(state.inputs_initial, (wiring.start, state.structure))
     matrices, sources = list(state.matrices), list(state.sources)
     h, phi, asked, records = [], [], [], []
     for k, stage in enumerate(wiring.stages[: 1 if rolls(spec, state) else None]):
         x = None if stage.input is None else inputs.x[stage.input]
         matrix = None if stage.matrix is None else matrices[stage.matrix]
         before = (h[k - 1], phi[k - 1]) if k else (None, None)
-        made = _stage(spec, stage, state.inputs, x, matrix, sources[stage.population], *before, state.gates[k],
+        made = _stage(spec, stage, weights, x, matrix, sources[stage.population], *before, gates[k],
                       jax.random.fold_in(key, k - 1) if k else key)  # fmt: skip
         if stage.matrix is not None:
             matrices[stage.matrix], sources[stage.population] = made[:2]
         for values, value in zip((h, phi, asked, records), made[2:], strict=True):
             values.append(value)
     if rolls(spec, state):
-        matrices[0], sources[0], later = _later_stages(spec, inputs, state, h[0], phi[0], key)
+        matrices[0], sources[0], later = _later_stages(spec, inputs, state, weights, gates, h[0], phi[0], key)
         for values, value in zip((h, phi, asked, records), later, strict=True):
             values.extend(value)
     return replace(state, matrices=matrices, sources=sources), h, phi, asked, records
 
 
 def _stage(
-    spec: Spec, stage: Stage, weights: Array, x: Array | None, matrix: WideMatrix | None, source: Source,
+    spec: Spec, stage: Stage, weights: Weights, x: Array | None, matrix: WideMatrix | None, source: Source,
     h: Array | None, phi: Array | None, gate: Array | None, key: Array,
 ) -> tuple[Any, Source, Array, Array, Any, Any]:  # fmt: skip
     """One stage from the h and φ before it: matrix and source, h, φ, rows asked and record of the question."""
     layout = spec.wiring.layout
-    shape = (-1, layout.positions, weights.shape[-1])
-    drive, rows, record = jnp.zeros((), weights.dtype), None, None
+    shape = (-1, layout.positions, weights.inputs.shape[-1])
+    drive, rows, record = jnp.zeros((), weights.inputs.dtype), None, None
     if x is not None:
-        drive = (x @ weights).reshape(shape)
+        drive = (x @ weights.inputs).reshape(shape)
     if matrix is not None:
         rows = layout.unfold(phi)
-        matrix, source, answer, record = matrix.forward(rows, source, key)
+        matrix, source, answer, record = weights.answer(matrix, rows, source, key)
         drive = drive + answer.reshape(shape)
     drive = drive if stage.gain == 1 else stage.gain * drive
     if stage.carry:
@@ -65,8 +95,9 @@ def _stage(
 
 
 def _later_stages(
-    spec: Spec, inputs: Inputs, state: State, h: Array, phi: Array, key: Array
-) -> tuple[Any, Source, tuple[Any, ...]]:
+    spec: Spec, inputs: Inputs, state: State, weights: Weights, gates: list[Array | None], h: Array, phi: Array,
+    key: Array,
+) -> tuple[Any, Source, tuple[Any, ...]]:  # fmt: skip
     """Stages 2 … T of a wiring that `repeats`, compiled once: h, φ, rows asked and records with a leading axis."""
     stage, count = spec.wiring.stages[1], len(spec.wiring.stages)
 
@@ -74,12 +105,12 @@ def _later_stages(
         matrix, source, h, phi = carry
         x, gate, number = now
         matrix, source, *made = _stage(
-            spec, stage, state.inputs, x, matrix, source, h, phi, gate, jax.random.fold_in(key, number)
+            spec, stage, weights, x, matrix, source, h, phi, gate, jax.random.fold_in(key, number)
         )
         return (matrix, source, made[0], made[1]), tuple(made)
 
-    gates = None if state.gates[0] is None else jnp.stack(state.gates[1:])  # type: ignore[arg-type]
-    frames = (inputs.x[1:], gates, jnp.arange(count - 1))
+    later = None if gates[0] is None else jnp.stack(gates[1:])  # type: ignore[arg-type]
+    frames = (inputs.x[1:], later, jnp.arange(count - 1))
     (matrix, source, *_), made = jax.lax.scan(one, (state.matrices[0], state.sources[0], h, phi), frames)
     return matrix, source, made
 
@@ -100,45 +131,78 @@ def read_out(spec: Spec, inputs: Inputs, readout: Array, phi: list[Array]) -> Ar
     return flat / (inputs.richness * readout.shape[-1])
 
 
-def step(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
+def recorded_step(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields, Inputs]:
+    """One step, what it passes being recorded: its fields, and the points and test points that they are of."""
+    if spec.online:
+        return step_of_batch(spec, inputs, state, tests=True)
+    return *step(spec, inputs, state), inputs
+
+
+def step(spec: Spec, inputs: Inputs, state: State, fresh: Array | None = None) -> tuple[State, Fields]:
     """One step of size dt; the fields are those before the update.
 
-    A step that finds no room for what is new changes nothing but says so in its buffers (`shortages`); it is to be
-    taken again when they have grown.
+    All samples have passed in the first step, unless `fresh` (P,) marks the points that have never passed before.
+    A step that finds no room for what is new changes nothing but says so in its buffers (`shortages`); it is to be taken
+    again when they have grown.
     """
     before = state
     key = jax.random.fold_in(state.key, state.step)
-    state, h, phi, rows, records = forward(spec, inputs, state, jax.random.fold_in(key, 0))
+    gates = gates_of(spec, inputs, state)
+    if fresh is not None:
+        state = _with_fresh(spec, inputs, state, gates, fresh, jax.random.fold_in(key, 2))
+    state, h, phi, rows, records = forward(spec, inputs, state, gates, jax.random.fold_in(key, 0))
     raw = read_out(spec, inputs, state.readout, phi)
     state = replace(state, f_initial=jnp.where(state.step == 0, raw, state.f_initial))
     f = jnp.where(state.step == 0, 0.0, raw - state.f_initial)  # XLA may compute the first `raw` twice, not alike
     delta = where_taught(inputs, per_read(spec, spec.loss.delta, f[: spec.points], inputs.y))
-    state, signals, z, g, g_tilde = backward(spec, inputs, state, h, phi, delta, jax.random.fold_in(key, 1))
+    state, signals, z, g, g_tilde = backward(spec, inputs, state, gates, h, phi, delta, jax.random.fold_in(key, 1))
     fields = Fields(h, phi, signals, z, g, g_tilde, rows, f, delta, tuple(state.matrices))
     ok = ~jnp.any(jnp.stack([jnp.asarray(False), *jax.tree.leaves(shortages(state))]))
     return undo(_learn(spec, inputs, state, fields, records, ok), before, ok), fields
 
 
-def step_of_batch(spec: Spec, inputs: Inputs, state: State) -> tuple[State, Fields]:
-    """The same between recorded steps: only the points that teach pass through the network."""
-    wiring, positions = spec.wiring, spec.wiring.layout.positions
+def _with_fresh(spec: Spec, inputs: Inputs, state: State, gates: list[Array | None], fresh: Array, key: Array) -> State:
+    """`state` that knows what the `fresh` ones of its points start with: they pass through the network as it was."""
+    rows = spec.points * spec.wiring.layout.positions
+    points = inputs._replace(x=inputs.x[:, :rows])
+    gates = [None if gate is None else gate[: spec.points] for gate in gates]
+
+    def ask(state: State) -> State:
+        state, _, phi, _, _ = forward(spec, points, state, gates, key, initial=True)
+        started = read_out(spec, points, state.readout_initial, phi)
+        known = state.f_initial[: spec.points]
+        started = jnp.where(fresh[:, None, None], started, known)
+        return replace(state, f_initial=state.f_initial.at[: spec.points].set(started))
+
+    return jax.lax.cond(jnp.any(fresh), ask, lambda state: state, state) if spec.returns else ask(state)
+
+
+def step_of_batch(spec: Spec, inputs: Inputs, state: State, tests: bool = False) -> tuple[State, Fields, Inputs]:
+    """The same where only the points that teach pass through the network, and `tests` if asked; with their inputs."""
+    wiring, positions, points = spec.wiring, spec.wiring.layout.positions, len(inputs.y)
     chosen = _batch(inputs, state)
-    rows = (chosen[:, None] * positions + jnp.arange(positions)).reshape(-1)
+    count = len(chosen)
+    samples = chosen
+    if tests:
+        samples = jnp.concatenate([chosen, jnp.arange(points, inputs.x.shape[1] // positions, dtype=chosen.dtype)])
+    passing = (samples[:, None] * positions + jnp.arange(positions)).reshape(-1)
+    rows = passing[: count * positions]
     taught = None if inputs.taught is None else inputs.taught[chosen]
-    within = inputs._replace(x=inputs.x[:, rows], y=inputs.y[chosen], taught=taught, batches=None)
-    gates = [None if gate is None else gate[chosen] for gate in state.gates]
+    within = inputs._replace(x=inputs.x[:, passing], y=inputs.y[chosen], taught=taught, batches=None)
+    fresh = state.step * count + jnp.arange(count) < points if spec.online else None
     # A batch across the end of an epoch may hold a point twice.
     first = ~jnp.any(jnp.tril(rows[:, None] == rows, -1), axis=1)
     frames = [jnp.arange(len(wiring.asks(m)))[:, None] for m in range(wiring.matrices)]
-    slots = [(frame * (spec.points * positions) + rows).reshape(-1) for frame in frames]
+    slots = [(frame * (points * positions) + rows).reshape(-1) for frame in frames]
     matrices = [
         matrix.for_rows(slot, jnp.tile(first, len(frame)))
         for matrix, slot, frame in zip(state.matrices, slots, frames, strict=True)
     ]
-    small = replace(state, matrices=matrices, gates=gates, f_initial=state.f_initial[chosen])
-    small, fields = step(replace(spec, points=len(chosen)), within, small)
+    small = replace(state, matrices=matrices, f_initial=state.f_initial[samples])
+    small, fields = step(replace(spec, points=count), within, small, fresh)
     matrices = [matrix.for_all(slot) for matrix, slot in zip(small.matrices, slots, strict=True)]
-    return replace(small, matrices=matrices, gates=state.gates, f_initial=state.f_initial), fields
+    f_initial = state.f_initial.at[samples].set(small.f_initial) if spec.online else state.f_initial
+    return replace(small, matrices=matrices, f_initial=f_initial), fields, within
 
 
 def _batch(inputs: Inputs, state: State) -> Array:

@@ -36,7 +36,7 @@ from .capacity import (
 from .crew import Crew
 from .devices import ANYWHERE, Device, Place, places
 from .interpretation import NO_ROOM, Interpretation, Room, initialise
-from .program import step, step_of_batch
+from .program import recorded_step, step_of_batch
 from .sources import Matched, Pool
 from .stability import LOST, growth
 from .state import Inputs, Spec, State
@@ -169,11 +169,16 @@ class Run:
 
     @property
     def _samples(self) -> int:
-        return self.inputs.x.shape[1] // self.spec.wiring.layout.positions
+        return samples_of(self.spec, self.inputs)
 
     def expected_directions(self) -> int:
-        """Gaussian directions that a population is likely to need."""
-        return max(self._first_room().sources, default=0)
+        """Gaussian directions that a population is likely to need, for all points that ever pass."""
+        spec, inputs = self.spec, self.inputs
+        points = len(inputs.y)
+        if spec.online and inputs.batches is not None:
+            points = min(points, self.steps * inputs.batches.shape[1])
+        whole = replace(self, spec=replace(spec, points=points, online=False))
+        return max(whole._first_room().sources, default=0)
 
     def next_room(self, leg: Leg, others: int) -> Room:
         """The buffers for `others` networks after one that has come to its end: smaller ones than it had, where that
@@ -339,17 +344,18 @@ def _advance(
         state, kept, _ = carry
         now = state.step
         recorded = (now % recording.every == 0) | (now == last)
-        if inputs.batches is not None and recording.every > 1 and not recording.fields_every:
+        more = samples_of(spec, inputs) > spec.points or not spec.online
+        if inputs.batches is not None and recording.every > 1 and more and not recording.fields_every:
             # Two programs; a step between recorded ones passes its batch only.
             return jax.lax.cond(recorded, whole, part, state, kept)
         return whole(state, kept, recorded)
 
     def whole(state: State, kept: dict[str, Array], recorded: Array | None = None):
         now = state.step
-        state, fields = step(spec, inputs, state)
+        state, fields, passed = recorded_step(spec, inputs, state)
 
         def write(kept: dict[str, Array]) -> dict[str, Array]:
-            values = recording.measure(spec, inputs, fields)
+            values = recording.measure(spec, passed, fields)
             slot = -(-now // recording.every)  # the last step has one of its own
             return kept | {name: kept[name].at[slot].set(value) for name, value in values.items()}
 
@@ -363,22 +369,27 @@ def _advance(
             all_fields = whole_fields(recording.moment(spec, inputs, fields))
             kept = kept | {"fields": kept["fields"].at[slot].set(all_fields, mode="drop")}
         broken = _broken(fields)
-        grown = jnp.where(broken < 0, growth(spec, inputs, fields.f), jnp.nan)
+        grown = jnp.where(broken < 0, growth(spec, passed, fields.f), jnp.nan)
         kept = kept | {"h_final": _last(spec, recording, fields)}
         return (*place.constrain((state, kept), state.inputs.shape[-1]), (grown, broken))
 
     def part(state: State, kept: dict[str, Array]):
-        state, fields = step_of_batch(spec, inputs, state)
+        state, fields, _ = step_of_batch(spec, inputs, state)
         broken = _broken(fields)
         grown = jnp.where(broken < 0, 0.0, jnp.nan).astype(inputs.y.dtype)
         return (*place.constrain((state, kept), state.inputs.shape[-1]), (grown, broken))
 
     start = (jnp.zeros((), inputs.y.dtype), jnp.asarray(-1, jnp.int32))
     if not place.split:  # only rows are sharded
-        state = unpacked(spec, inputs.x.shape[1] // spec.wiring.layout.positions, state)
+        state = unpacked(spec, samples_of(spec, inputs), state)
     state, records, health = jax.lax.while_loop(go_on, one, (state, records, start))
     state = packed(state)
     return state, records, (state.step, health, ranks(state), shortages(state))
+
+
+def samples_of(spec: Spec, inputs: Inputs) -> int:
+    """Points and test points that pass at a recorded step."""
+    return inputs.x.shape[1] // spec.wiring.layout.positions - len(inputs.y) + spec.points
 
 
 def _broken(fields: Fields) -> Array:
@@ -404,8 +415,8 @@ def _shapes(
     """
     inputs, key, bases = jax.tree.unflatten(tree, leaves)
     state = jax.eval_shape(partial(initialise, spec, kind), inputs, key, bases)
-    _, fields = jax.eval_shape(partial(step, spec), inputs, state)
-    shapes = jax.eval_shape(partial(recording.measure, spec), inputs, fields)
+    _, fields, passed = jax.eval_shape(partial(recorded_step, spec), inputs, state)
+    shapes = jax.eval_shape(partial(recording.measure, spec), passed, fields)
     # In buckets, so that runs of other lengths need no other compilation.
     times = -(-len(recording.steps(steps)) // TIMES_BUCKET) * TIMES_BUCKET
     kept = {name: jax.ShapeDtypeStruct((times, *s.shape), s.dtype) for name, s in shapes.items()}

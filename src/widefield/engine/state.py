@@ -28,13 +28,16 @@ class Spec:
     activation: Activation
     form: Form
     loss: Loss
-    points: int
+    points: int  # that pass through the network at a recorded step: all, or those of a batch
     outputs: int
     integrator: str
     momentum: bool
     track_gradient: bool  # a second backward sweep, for the true gradient, is needed
     per_output: bool  # gradients are kept apart per output
-    initial: bool = False  # a dense W(0) is kept, because what is recorded needs it
+    initial: bool = False  # a dense W(0) is kept, because what is recorded or a fresh batch needs it
+    decays: bool = True  # there is weight decay
+    online: bool = False  # a recorded step passes its batch, not all points
+    returns: bool = True  # a point passes more than once
 
     @property
     def populations(self) -> int:
@@ -54,12 +57,12 @@ class Inputs(NamedTuple):
     """The numbers of a problem."""
 
     x: Array  # (blocks, samples·positions, r), coordinates of the inputs
-    y: Array  # (P, reads, C); any allowed target where there is none
+    y: Array  # (P, reads, C) of all points; any allowed target where there is none
     richness: Array
     dt: Array
     weight_decay: Array
     momentum: Array
-    batches: Array | None  # (steps, batch), the points that teach in a step; None: all
+    batches: Array | None  # (steps, batch), the points that teach in a step; None: all that pass
     tolerance: Array  # relative size of the part of a question forward that may stay unasked
     tolerance_back: Array  # the same of a question backward
     rule: tuple[Array, ...]  # numbers of the learning rules
@@ -70,13 +73,14 @@ class Inputs(NamedTuple):
 class State(eqx.Module):
     """All that a network is at one step.
 
-    `matrices` and `feedbacks` belong to the hidden matrices W¹ … W^{L−1}, `gates` to stages, the others to populations.
+    `matrices` and `feedbacks` belong to the hidden matrices W¹ … W^{L−1}, the others to populations.
     """
 
     step: Array
     key: Array
     scale: Array  # what weight decay has left of the initial weights
     inputs: Array  # W⁰ in input coordinates, (r, N)
+    inputs_initial: Array | None  # the same at the start, where batches need it
     matrices: list[WideMatrix]
     feedbacks: list[WideMatrix | None]  # W̃
     readout: Array  # w, (C, positions, N)
@@ -84,9 +88,9 @@ class State(eqx.Module):
     readout_feedback: Array | None  # w̃
     readout_mirror: Array | None  # what follows w
     direct: list[Array | None]  # z̃, (C, positions, N)
-    gates: list[Array | None]  # m, (samples, positions, N)
+    gates: list[Array | None]  # weights of the gates m in input coordinates, (r, N)
     sources: list[Source]
     structure: tuple[Array, Array] | None  # θm and n of the low-rank parts of W(0), (parts, N) each
     velocity: tuple[Array, Array] | None  # of W⁰ and w
     previous: Any  # last step's teaching, for Adams–Bashforth
-    f_initial: Array  # (samples, reads, C), f of the first step, subtracted so that f starts at 0
+    f_initial: Array  # (samples, reads, C) of all samples, what they start with; subtracted, so that f starts at 0

@@ -46,10 +46,13 @@ class WideMatrix(eqx.Module):
     heavy: ClassVar[bool]  # a question is much code, and takes a second to compile
 
     @abc.abstractmethod
-    def forward(self, rows: Array, source: Source, key: Array) -> tuple[WideMatrix, Source, Array, Any]:
+    def forward(
+        self, rows: Array, source: Source, key: Array, initial: bool = False
+    ) -> tuple[WideMatrix, Source, Array, Any]:
         """Answers W(t)·rows/√N (k, out), and a record of the question that `update` takes back.
 
-        `source` is the Gaussian source of the population on the out side.
+        `source` is the Gaussian source of the population on the out side. `initial` answers are those of the N(0, 1)
+        matrix that W started from.
         """
 
     @abc.abstractmethod

@@ -149,6 +149,9 @@ def check_candidate(name: str, problem: Problem) -> None:
     wiring = problem.wiring
     plain = wiring.feed_forward and wiring.layout.positions == 1
     require(plain, f"the network of {name}", problem.network, "an MLP")
+    require(
+        not problem.online, f"evaluate of {name}", problem.training.evaluate, "'all': stimuli are the same at all steps"
+    )
 
 
 def check_stages(steps: ArrayLike) -> np.ndarray:

@@ -19,9 +19,13 @@ def gram(a: Array, b: Array) -> Array:
 
 def phi(moment: Moment) -> Array:
     """Φ, the mean over equal positions, (L, P, P[, frames, frames])."""
-    positions = moment.wiring.layout.positions
-    grams = [_trace(gram(p, p)) / positions for p in _layers_of_phi(moment)]  # (P, F, P, F)
-    return _frames_last(jnp.stack(grams).transpose(0, 1, 3, 2, 4))
+    return _mean_gram(moment, moment.by_layer(_training(moment, moment.fields.phi)))
+
+
+def phi_test(moment: Moment) -> Array:
+    """Φ of the test points, as above, (L, tests, tests[, frames, frames])."""
+    tests = [value[moment.points :] for value in moment.fields.phi]
+    return _mean_gram(moment, moment.by_layer(tests))
 
 
 def phi_positions(moment: Moment) -> Array:
@@ -146,8 +150,10 @@ def _training(moment: Moment, values: list[Array]) -> list[Array]:
     return [value[: moment.points] for value in values]
 
 
-def _layers_of_phi(moment: Moment) -> list[Array]:
-    return moment.by_layer(_training(moment, moment.fields.phi))
+def _mean_gram(moment: Moment, layers: list[Array]) -> Array:
+    """⟨φφ⟩ of (points, frames, positions, N) per layer, the mean over equal positions."""
+    grams = [_trace(gram(p, p)) / moment.wiring.layout.positions for p in layers]  # (P, F, P, F)
+    return _frames_last(jnp.stack(grams).transpose(0, 1, 3, 2, 4))
 
 
 def _gradient_kernel(moment: Moment, left: list[Array], right: list[Array]) -> Array:

@@ -51,6 +51,10 @@ OBSERVABLES: dict[str, Observable] = {
         _kernel("g_tilde_tilde", "pseudo-gradient kernel ⟨g̃g̃⟩"),
         # On request.
         Observable(
+            "phi_test", kernels.phi_test, ("time", "layer", "test_sample", "test_sample_", *_FRAMES),
+            "feature kernel ⟨φφ⟩ of the test points", gradients=False,
+        ),
+        Observable(
             "phi_positions", kernels.phi_positions, (*_KERNEL, "position", "position_"),
             "feature kernel ⟨φφ⟩ between positions of a CNN", gradients=False,
         ),

@@ -88,6 +88,16 @@ class Problem:
         return self.data.y.reshape(self.data.points, -1, self.outputs)
 
     @property
+    def online(self) -> bool:
+        """Whether a recorded step passes its batch in place of all points."""
+        return self.training.evaluate == "batch"
+
+    @property
+    def recorded_points(self) -> int:
+        """Training points of a recorded step."""
+        return self.training.batch_size if self.online else self.data.points
+
+    @property
     def layer_rules(self) -> tuple[Rule, ...]:
         """The learning rules of hidden layers 1..L."""
         return self.rule.layers(self.network.depth)

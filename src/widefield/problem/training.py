@@ -11,6 +11,7 @@ from .losses import Loss, as_loss
 
 INTEGRATORS = ("euler", "ab2")
 SCHEDULES = ("random", "cyclic")
+EVALUATED = ("all", "batch")
 
 
 def recorded_steps(last: int, every: int) -> np.ndarray:
@@ -30,11 +31,14 @@ class Training:
         weight_decay: λ in W ← (1−dt·λ)W + update, for all trained weights (App. C.3).
         momentum: τ in Q ← Q + (dt/τ)(−Q + gradient term), W ← W + dt·Q; 0 is none (App. C.4).
         integrator: "euler", or "ab2", second-order Adams–Bashforth towards gradient flow.
-        batch_size: how many points teach in a step; 0 is all. A recorded step evaluates all points, a step in between
-            only its batch: with every= a long training on many points costs by the batch.
+        batch_size: how many points teach in a step; 0 is all.
         schedule: "random" shuffles the points anew for every epoch (by `batch_seed`), "cyclic" takes them in their
             order. With steps·batch_size points, "cyclic" is online learning: every step has fresh samples.
         batch_seed: random seed of the order of points.
+        evaluate: what a recorded step of a training with batches passes through the network besides the test points:
+            "all" points, or the "batch" that teaches next. With "batch" no step costs more than its batch, however
+            many points there are; the result's samples are then the places in the batch, its coordinate `point` tells
+            which point stood there, and its loss is that of the batch.
     """
 
     steps: int = checked(whole(1))
@@ -46,12 +50,15 @@ class Training:
     batch_size: int = checked(whole(0), default=0)
     schedule: str = checked(one_of(SCHEDULES), default="random")
     batch_seed: int = checked(whole(0), default=0)
+    evaluate: str = checked(one_of(EVALUATED), default="all")
 
     def __post_init__(self) -> None:
         convert_fields(self)
         if self.integrator != "euler":
             plain = self.weight_decay == 0 and self.momentum == 0 and self.batch_size == 0
             require(plain, "integrator", self.integrator, "'euler' where weight_decay, momentum or batch_size is used")
+        if self.evaluate != "all":
+            require(self.batch_size > 0, "evaluate", self.evaluate, "'all' where batch_size is 0 (all points teach)")
 
     def batches(self, points: int) -> np.ndarray:
         """How often a point teaches in a step, (steps, P).
@@ -64,19 +71,20 @@ class Training:
         check_memory(8 * self.steps * points, "the order of the points", "lower steps or batch_size")
         mask = np.zeros((self.steps, points))
         # A batch across the end of an epoch may hold a point twice: it teaches once per time it is drawn.
-        np.add.at(mask, (np.arange(self.steps)[:, None], self.order(points)), 1.0)
+        np.add.at(mask, (np.arange(self.steps)[:, None], self.order(points)[: self.steps]), 1.0)
         return mask
 
     def order(self, points: int) -> np.ndarray:
-        """Which points teach in a step, (steps, batch_size).
+        """Which points teach in a step, (steps, batch_size); with evaluate="batch" one more, for the last record.
 
         Args:
             points: P.
         """
-        needed = self.steps * self.batch_size
+        steps = self.steps + (self.evaluate == "batch")
+        needed = steps * self.batch_size
         check_memory(8 * (needed + points), "the order of the points", "lower steps or batch_size")
         epochs = -(-needed // points)
         generator = np.random.default_rng(self.batch_seed)
         shuffled = self.schedule == "random"
         order = [generator.permutation(points) if shuffled else np.arange(points) for _ in range(epochs)]
-        return np.concatenate(order)[:needed].reshape(self.steps, self.batch_size)
+        return np.concatenate(order)[:needed].reshape(steps, self.batch_size)

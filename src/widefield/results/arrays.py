@@ -38,7 +38,7 @@ def label_arrays(problem: Problem, arrays: Mapping[str, ArrayLike], steps: Array
     # Output axes, which results drop where there is one output, are there while loss and alignments are computed.
     full = {name: value.reshape(len(value), *_lengths(name, value, problem)) for name, value in found.items()}
     return make_result(
-        problem, METHOD, complete(problem, full), steps=kept, info={"seeds": next(iter(counts.values()))}
+        problem, METHOD, complete(problem, full, kept), steps=kept, info={"seeds": next(iter(counts.values()))}
     )
 
 
@@ -49,21 +49,22 @@ def _lengths(name: str, value: np.ndarray, problem: Problem) -> list[int]:
 
 
 def _sizes(problem: Problem, times: int) -> dict[str, int]:
-    data, depth, wiring = problem.data, problem.network.depth, problem.wiring
+    points, depth, wiring = problem.recorded_points, problem.network.depth, problem.wiring
     frames = len(wiring.stages) // wiring.populations
     return {
         "time": times,
         "layer": depth,
         "inner_layer": depth - 1,
-        "sample": data.points,
-        "sample_": data.points,
+        "sample": points,
+        "sample_": points,
         "output": problem.outputs,
         "output_": problem.outputs,
         "frame": frames,
         "frame_": frames,
         "read": wiring.reads,
         "read_": wiring.reads,
-        "test_sample": data.test_points,
+        "test_sample": problem.data.test_points,
+        "test_sample_": problem.data.test_points,
     }
 
 

@@ -10,27 +10,51 @@ import numpy as np
 from ..precision import double_precision
 from ..problem.problem import Problem
 
+_MADE_OF = ("f", "f_test", "entk", "phi", "g", "g_tilde", "g_tilde_tilde")
 
-def derive(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+
+def derive(problem: Problem, arrays: dict[str, np.ndarray], steps: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """Complete raw arrays of a solver, whose `f` (runs, times, samples[, reads], C) has training, then test points."""
-    data, out = problem.data, dict(arrays)
+    points, out = problem.recorded_points, dict(arrays)
     f = out.pop("f").astype(np.float64)
-    out["f"] = f[:, :, : data.points]
-    if data.test_points:
-        out["f_test"] = f[:, :, data.points :]
-    return complete(problem, out)
+    out["f"] = f[:, :, :points]
+    if problem.data.test_points:
+        out["f_test"] = f[:, :, points:]
+    return complete(problem, out, steps)
 
 
 @double_precision
-def complete(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def complete(problem: Problem, arrays: dict[str, np.ndarray], steps: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """Add what follows from the arrays and is not among them. Leading axes are (runs, times); output axes come last.
 
-    A frame that is read counts as a point of its own, unless it has no target.
+    A frame that is read counts as a point of its own, unless it has no target. Where every time has a batch of its own,
+    `steps` say which.
     """
+    if not problem.online:
+        found = _following(problem, problem.targets, arrays)
+    else:
+        assert steps is not None
+        given = {name: arrays[name] for name in _MADE_OF if name in arrays}
+        targets = problem.targets[points_at(problem, steps)]
+        each = [
+            _following(problem, y, {name: value[:, k : k + 1] for name, value in given.items()})
+            for k, y in enumerate(targets)
+        ]
+        found = {name: np.concatenate([one[name] for one in each], axis=1) for name in each[0]}
+    return arrays | {name: value for name, value in found.items() if name not in arrays}
+
+
+def points_at(problem: Problem, steps: np.ndarray) -> np.ndarray:
+    """The training points of the batches that teach next at these steps, (times, batch)."""
+    return problem.training.order(problem.data.points)[np.asarray(steps).astype(int)]
+
+
+def _following(problem: Problem, targets: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What follows from arrays of points with these targets (P, reads, C)."""
     data, loss, outputs, reads = problem.data, problem.training.loss, problem.outputs, problem.wiring.reads
-    y, out = problem.targets.reshape(-1, outputs), {}
+    y, all_y, out = targets.reshape(-1, outputs), problem.targets.reshape(-1, outputs), {}
     taught = ~np.isnan(y[:, 0])
-    classes = outputs > 1 or bool(np.all(np.abs(y[taught]) == 1))
+    classes = outputs > 1 or bool(np.all(np.abs(all_y[~np.isnan(all_y[:, 0])]) == 1))
     if "f" in arrays:
         out["delta"], out["loss"] = _loss_and_delta(loss, arrays["f"], y)
         if classes:
@@ -47,11 +71,11 @@ def complete(problem: Problem, arrays: dict[str, np.ndarray]) -> dict[str, np.nd
             kernel = np.swapaxes(kernel, 3, 4).reshape(*kernel.shape[:2], len(y), len(y))
         out["entk_alignment"] = alignment(kernel[..., taught, :][..., taught], y[taught])
     if "phi" in arrays:
-        out["phi_alignment"] = _phi_alignment(problem, arrays["phi"])
+        out["phi_alignment"] = _phi_alignment(problem, targets, arrays["phi"])
     if {"g", "g_tilde", "g_tilde_tilde"} <= arrays.keys():
         kernels = (arrays[name] for name in ("g", "g_tilde", "g_tilde_tilde"))
         out["gradient_cosine"] = mean_cosine(*(_diagonal(problem, kernel) for kernel in kernels))
-    return arrays | {name: value for name, value in out.items() if name not in arrays}
+    return out
 
 
 def _rows(f: np.ndarray, outputs: int) -> np.ndarray:
@@ -76,12 +100,11 @@ def _of_run(loss, f: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
     return jax.vmap(lambda one: loss.delta(one, y))(f), jax.vmap(lambda one: loss.total(one, y))(f)
 
 
-def _phi_alignment(problem: Problem, phi: np.ndarray) -> np.ndarray:
+def _phi_alignment(problem: Problem, y: np.ndarray, phi: np.ndarray) -> np.ndarray:
     """Alignment of Φ (runs, times, L, P, P[, frames, frames]), frame by frame with the targets of that frame.
 
     Where only the last frame is read, its targets are those of all frames.
     """
-    y = problem.targets
     if problem.wiring.feed_forward:
         return alignment(phi, y[:, 0])
     found = []

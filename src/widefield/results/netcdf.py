@@ -60,3 +60,7 @@ def _write_group(group: Any, dataset: xr.Dataset) -> None:
         variable = group.create_variable(str(name), tuple(map(str, array.dims)), data=values, **text)
         variable.attrs.update(array.attrs)
     group.attrs.update(dataset.attrs)
+    # By the netCDF conventions: these are labels, though no dimension has their names.
+    labels = " ".join(sorted(str(name) for name in dataset.coords if name not in dataset.dims))
+    if labels:
+        group.attrs["coordinates"] = labels

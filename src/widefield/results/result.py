@@ -18,6 +18,7 @@ from ..observables import Observable, look_up
 from ..problem.dataset import Dataset
 from ..problem.problem import Problem
 from ..problem.toml import split_header, write_header
+from .derived import points_at
 from .labels import label
 from .plots import Plots
 from .replicates import SEED, moments_in, over_seeds, with_seeds
@@ -213,6 +214,8 @@ def make_result(
     if not wiring.feed_forward:
         frames = np.arange(1, len(wiring.stages) + 1)
         coords |= {name: (name, frames) for name in ("frame", "frame_", "read", "read_")}
+    if problem.online and any("sample" in variable.dims for variable in variables.values()):
+        coords["point"] = (("time", "sample"), points_at(problem, steps), {"long_name": "which training point"})
     coords.update({name: (name, np.asarray(value)) for name, value in (coordinates or {}).items()})
     runs = xr.Dataset(variables, coords=coords)
     runs.attrs.update(

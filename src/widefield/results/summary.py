@@ -72,7 +72,7 @@ def description(result: Result) -> list[tuple[str, str]]:
         ("data", _data(result)),
         (
             "training",
-            f"{steps} steps of {_short(dt)}, {loss} loss{_options(training, defaults=(0, 'euler', 'random'))}",
+            f"{steps} steps of {_short(dt)}, {loss} loss{_options(training, defaults=(0, 'euler', 'random', 'all'))}",
         ),
         ("run", ", ".join(f"{name} {_short(value)}" for name, value in run.items() if _is_scalar(value))),
     ]

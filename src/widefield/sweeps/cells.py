@@ -58,6 +58,7 @@ def shares(cell: Cell) -> str:
     rules = [(type(rule).__qualname__, sorted(rule.feedback.uses)) for rule in problem.layer_rules]
     shapes = [problem.data.x.shape, problem.data.y.shape, problem.data.test_points]
     compiled = [training.steps, training.loss, training.integrator, training.momentum > 0, training.batch_size]
+    compiled += [training.evaluate, training.weight_decay > 0]
     options = sorted((name, value) for name, value in cell.options.items() if name not in ("seed", "seeds"))
     return repr((_name(cell.run), problem.network, rules, shapes, compiled, options))
 

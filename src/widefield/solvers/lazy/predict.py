@@ -117,6 +117,7 @@ def check_static(problem: Problem) -> None:
             f"weight_decay is {problem.training.weight_decay:g}, which shrinks the initial weights and so moves the "
             "kernel; allowed in the lazy limit: 0 (a ridge= of predict stays lazy)"
         )
+    require(not problem.online, "evaluate", problem.training.evaluate, "'all' in the lazy limit, whose kernel has them")
 
 
 def _check(problem: Problem, times: Sequence[float] | np.ndarray, ridge: float, discrete: bool) -> np.ndarray:

@@ -79,15 +79,15 @@ def solve_mean_field(
         aim = Aim(shared, settings.samples, settings.tolerance, mends=tolerance is None)
         outcome = aim.accurate(settings.accuracy) if settings.aims else aim.fixed(settings.seeds)
         info = outcome.info | {"accuracy": relative_error(outcome.arrays, not problem.wiring.feed_forward)}
-        arrays = derive(problem, outcome.arrays)
+        steps = recording.steps(problem.training.steps)
+        arrays = derive(problem, outcome.arrays, steps)
         if extrapolate:
             half = shared.run(aim.samples // 2, range(outcome.info["seeds"]), aim.tolerance, shift=1)
-            arrays = extrapolated(arrays, derive(problem, half.arrays), recording.wanted)
+            arrays = extrapolated(arrays, derive(problem, half.arrays, steps), recording.wanted)
     info |= {"extrapolated": extrapolate, "precision": settings.precision} | about_devices(where)
     notes = [*aim.notes, *filter(None, [recording.note])]
     if notes:
         info["notes"] = "; ".join(notes)
-    steps = recording.steps(problem.training.steps)
     coordinates = two_time_coordinates(problem, recording.fields_every) if recording.fields_every else {}
     return make_result(
         problem, "mean_field", arrays, steps=steps, seed=seed, info=info, coordinates=coordinates,
@@ -142,6 +142,7 @@ def _recording(problem: Problem, record: Any, every: int, neurons: int, two_time
     wiring = problem.wiring
     plain = wiring.layout.positions == 1 and wiring.feed_forward and problem.data.outputs == 1
     require(plain, "two_time", two_time, "0 for a CNN, a recurrent network or several outputs")
+    require(not problem.online, "two_time", two_time, "0 where evaluate is 'batch': every time has other points")
     return dataclasses.replace(recording, fields_every=int(two_time))
 
 
