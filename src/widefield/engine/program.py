@@ -142,8 +142,8 @@ def step(spec: Spec, inputs: Inputs, state: State, fresh: Array | None = None) -
     """One step of size dt; the fields are those before the update.
 
     All samples have passed in the first step, unless `fresh` (P,) marks the points that have never passed before.
-    A step that finds no room for what is new changes nothing but says so in its buffers (`shortages`); it is to be taken
-    again when they have grown.
+    A step that finds no room for what is new changes nothing but says so in its buffers (`shortages`); it is to be
+    taken again when they have grown.
     """
     before = state
     key = jax.random.fold_in(state.key, state.step)
