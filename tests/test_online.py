@@ -162,6 +162,7 @@ def test_results_of_batches(tmp_path):
     assert again.dataset.identical(result.dataset)
     assert again.problem.training == problem.training
     assert "evaluate batch" in " ".join(result.summary().split())
+    assert "2 points at a time, 2 test points" in result.summary()
     own = wf.Result.from_arrays(problem, {"f": runs}, steps=np.arange(7))
     np.testing.assert_allclose(own["loss"], result["loss"])
     np.testing.assert_array_equal(own["point"], result["point"])

@@ -111,6 +111,8 @@ def final_value(result: Result, name: str) -> str:
 def _data(result: Result) -> str:
     sizes = result.dataset.sizes
     parts = [f"{sizes[d]} {name}" for d, name in (("sample", "points"), ("test_sample", "test points")) if d in sizes]
+    if parts and "point" in result.dataset.coords:
+        parts[0] += " at a time"
     return ", ".join([*parts, f"{sizes.get('output', 1)} output{'s' if sizes.get('output', 1) > 1 else ''}"])
 
 
