@@ -5,7 +5,8 @@
 Digits (even against odd) in batches of 20, 50 steps, 20 test points, recorded at the start and the end, at fixed
 particles, replicates and tolerance. With evaluate="batch" a step passes its batch, and what fresh points start with;
 with "all" recorded steps pass all points. Directions are those of all that has passed: the rank, and with it the time
-of a step, grows with the points ever seen until they are told apart by less than the tolerance. Compilation is excluded.
+of a step, grows with the points ever seen until they are told apart by less than the tolerance. Compilation is
+excluded.
 """
 
 from __future__ import annotations
