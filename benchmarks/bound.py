@@ -4,9 +4,9 @@
 
 Depth 3 tanh, gradient descent, float32, one processor, nothing recorded but f. Per hidden matrix with ranks r_f and
 r_b and P points, a step multiplies (P × r) with (r × S) matrices five times for r = r_f and four times for r = r_b, and
-reads these buffers (r × S) six and four times; what is learnt along unasked rows takes one product with r_f more. The
-bound is the longer of flops over the rate of a large square product and bytes over the rate of reading an array
-larger than the cache. What finding new directions takes is not counted: it is work that the bound leaves out.
+reads these buffers (r × S) six and four times. The bound is the longer of flops over the rate of a large square product
+and bytes over the rate of reading an array larger than the cache. What finding new directions takes is not counted: it
+is work that the bound leaves out.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def measure(points: int, samples: int, rate: float, bandwidth: float) -> None:
     seconds = float(np.median(paces[-3:]))
     flops = size = 0
     for forward, backward in last.used.matrices:
-        flops += 2 * points * samples * (6 * int(forward) + 4 * int(backward))
-        size += 4 * samples * (7 * int(forward) + 4 * int(backward))
+        flops += 2 * points * samples * (5 * int(forward) + 4 * int(backward))
+        size += 4 * samples * (6 * int(forward) + 4 * int(backward))
     bound = max(flops / rate, size / bandwidth)
     ranks = ", ".join(f"{int(a)}/{int(b)}" for a, b in last.used.matrices)
     print(

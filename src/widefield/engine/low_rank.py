@@ -17,11 +17,11 @@ from jax import Array
 
 from .eigenvalues import largest
 from .order import after
+from .rest import Rest, make_rest
 from .sources import Source, orthonormalise
 from .wide_matrix import Ask, Rates, WideMatrix
 
 LOOKED_AT = 32  # rows of a question that new directions are looked for in at a time
-LARGEST_SHARE = 2.0  # of what was learnt along a row, when it is carried over to the next one
 SMALL = 0.3  # rows below this share of the largest are answered as well as one of this size, not better
 
 
@@ -51,25 +51,6 @@ class Side(eqx.Module):
     def along_answers(self, rows: Array) -> Array:
         """Sums of rows·answers over neurons, (k, room)."""
         return rows @ (self.answers.T if self.columns is None else self.columns[1])
-
-
-class Rest(eqx.Module):
-    """What was learnt along what the rows asked have left of the rows that teach.
-
-    Row k of `rows` (slots, in) is the last row of slot k (a point, at one frame and position) without its part along
-    the rows asked. Besides what is known of W(t) it has learnt Σ_k current_k ⊗ rows_k/N, and what follows W and the
-    velocity accordingly. New directions take their part of this along; answers leave it out, for what one row below
-    the tolerance teaches another one is of the order of its square.
-    """
-
-    rows: Array
-    current: Array
-    mirror: Array | None
-    velocity: Array | None
-
-    @property
-    def learnt(self) -> list[Array]:
-        return [part for part in (self.current, self.mirror, self.velocity) if part is not None]
 
 
 class LowRank(WideMatrix):
@@ -190,9 +171,9 @@ class LowRank(WideMatrix):
             mirror_scale = mirror_scale + rates.follow * (self.scale - mirror_scale)
         rest = self.rest
         if rest is not None:
-            left = rows - asked[: len(rows)] @ self.forward_side.asked
-            rest = _learn_along(rest, left, teaching.reshape(-1, len(rows), teaching.shape[-1]), rates)
-        idle = self.idle if self.idle is None or self.still else _moved(self.idle, None, rates)
+            taught = teaching.reshape(-1, len(rows), teaching.shape[-1])
+            rest = rest.taught(rows, asked[: len(rows)], taught, rates, self.width)
+        idle = self.idle if self.idle is None or self.still else self.idle.moved(None, rates)
         return replace(
             self, current=rates.decay * self.current + rates.move * change, mirror=mirror, velocity=velocity, rest=rest,
             idle=idle, scale=rates.decay * self.scale, mirror_scale=mirror_scale,
@@ -203,14 +184,13 @@ class LowRank(WideMatrix):
         # is lost. All of them would cost several passes over every point ever seen.
         if self.rest is None:
             return self
-        some = jax.tree.map(lambda part: first[:, None].astype(part.dtype) * part[slots], self.rest)
-        return replace(self, rest=replace(some, rows=self.rest.rows[slots]), idle=self.rest)
+        some = self.rest.of_slots(slots, first, self.forward_side.asked, self.width)
+        return replace(self, rest=some, idle=self.rest)
 
     def for_all(self, slots: Array) -> LowRank:
         if self.idle is None or self.rest is None:
             return self
-        rest = jax.tree.map(lambda old, new: old.at[slots].set(0.0).at[slots].add(new), self.idle, self.rest)
-        return replace(self, rest=replace(rest, rows=self.idle.rows.at[slots].set(self.rest.rows)), idle=None)
+        return replace(self, rest=self.idle.with_slots(slots, self.rest), idle=None)
 
     def for_few_rows(self) -> LowRank:
         def side(own: Side) -> Side:
@@ -242,9 +222,10 @@ class LowRank(WideMatrix):
         ahead, back, rank = self.forward_side, self.backward_side, self.forward_side.rank
         optional = {name: None if array is None else fit(array, rank, forward)
                     for name, array in (("mirror", self.mirror), ("velocity", self.velocity))}  # fmt: skip
+        rest = None if self.rest is None else replace(self.rest, known=fit(self.rest.known.T, rank, forward).T)
         return replace(
             self, forward_side=side(ahead, forward, back, backward), backward_side=side(back, backward, ahead, forward),
-            current=fit(self.current, rank, forward), **optional,
+            current=fit(self.current, rank, forward), rest=rest, **optional,
         )  # fmt: skip
 
 
@@ -343,7 +324,7 @@ def take_up(
         if rest is not None:
             along = asked @ rest.rows.T / width
             values = [value + along @ learnt for value, learnt in zip(values, rest.learnt, strict=True)]
-            rest = replace(rest, rows=rest.rows - along.T @ asked)
+            rest = rest.extended(along.T, at)
         kept = [put(buffer, value) for buffer, value in zip(kept, values, strict=True)]
         rows = put(side.asked, asked), put(side.answers, answers)
         columns = side.columns
@@ -372,33 +353,6 @@ def _with_columns(columns: Array, rows: Array, at: Array, count: int) -> Array:
     """
     new = jax.lax.dynamic_slice_in_dim(rows, after(at, rows), count)
     return jax.lax.dynamic_update_slice_in_dim(columns, new.T, at, axis=1)
-
-
-def _learn_along(rest: Rest, left: Array, teaching: Array, rates: Rates) -> Rest:
-    """`rest` after a step that teaches with rows of which `left` (slots, in) is not along the rows asked.
-
-    What was learnt along the rows before is carried over to the multiples of them that are nearest. `teaching` has
-    a leading axis: that of this step, then that of the step before where the integrator looks back.
-    """
-    size = jnp.sum(left**2, axis=1)
-    nearest = jnp.sum(rest.rows * left, axis=1) / jnp.where(size > 0, size, 1.0)
-    share = jnp.clip(nearest, -LARGEST_SHARE, LARGEST_SHARE)[:, None]
-    taught = teaching[0] if len(teaching) == 1 else teaching[0] + share * teaching[1]
-    carried = jax.tree.map(lambda part: share * part, rest)
-    return _moved(replace(carried, rows=left), taught, rates)
-
-
-def _moved(rest: Rest, taught: Array | None, rates: Rates) -> Rest:
-    """`rest` after a step at these rates in which its rows have taught so; None: nothing."""
-    mirror, velocity, change = rest.mirror, rest.velocity, taught
-    if mirror is not None:
-        mirror = mirror + rates.follow * (rest.current - mirror)
-    if velocity is not None:
-        velocity = rates.keep * velocity
-        velocity = change = velocity if taught is None else velocity + taught
-    current = rates.decay * rest.current
-    current = current if change is None else current + rates.move * change
-    return Rest(rest.rows, current, mirror, velocity)
 
 
 def taken_at_once(rows: int) -> int:
@@ -430,16 +384,14 @@ def make_low_rank(
         none = jnp.zeros((), dtype)
         return Side(large[0], large[1], small, small, jnp.zeros((), jnp.int32), none, jnp.asarray(False))
 
-    current, learnt = jnp.zeros((forward, out), dtype), jnp.zeros((slots, out), dtype)
-    mirrored = "mirror" in parts
-    rest = Rest(jnp.zeros((slots, inside), dtype), learnt, learnt if mirrored else None, learnt if velocity else None)
+    current, mirrored = jnp.zeros((forward, out), dtype), "mirror" in parts
     return LowRank(
         forward_side=side(forward, backward, inside, out),
         backward_side=side(backward, forward, out, inside),
         current=current,
         mirror=jnp.zeros_like(current) if mirrored else None,
         velocity=jnp.zeros_like(current) if velocity else None,
-        rest=rest if slots else None,
+        rest=make_rest(slots, inside, out, forward, dtype, mirrored, velocity) if slots else None,
         idle=None,
         scale=jnp.ones((), dtype),
         mirror_scale=jnp.asarray(rho, dtype),
