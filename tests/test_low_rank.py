@@ -141,6 +141,30 @@ def test_what_is_learnt_along_a_part_too_small_to_ask_is_not_lost(which, keep, f
         assert int(taught.forward_side.rank) == (different if moved < 1 else 2 * different), "the way is not tested"
 
 
+def test_coordinates_of_rows_that_teach_follow_the_rows_asked():
+    """They are kept rather than computed: through new directions, while a point waits, and in larger buffers."""
+
+    def check(matrix) -> None:
+        rest, side = matrix.rest, matrix.forward_side
+        np.testing.assert_allclose(rest.known, rest.rows @ side.asked.T / WIDTH, atol=1e-12)
+
+    out, rng = sources("plain", 7)[0], np.random.default_rng(7)
+    start, ahead = moving_rows(7)
+    matrix, both = fresh_matrix(0.3), start[[0, 0, 2]] + ahead[[0, 0, 2]]  # points 0 and 1 move along the same line
+    for step, (slots, moved) in enumerate([([0, 1], 0.0), ([0, 1], 0.2), ([0, 2], 2.0), ([1, 2], 1.0)]):
+        key = jax.random.fold_in(jax.random.key(7), step)
+        rows = jnp.asarray(start + moved * both)[jnp.asarray(slots)]
+        matrix = matrix.for_rows(jnp.asarray(slots), jnp.ones(2, bool))
+        check(matrix)
+        matrix, out, _, record = forward(matrix, rows, out, key)
+        check(matrix)
+        matrix = matrix.update(record, rows, jnp.asarray(rng.standard_normal((2, WIDTH))), rates())
+        check(matrix)
+        matrix = matrix.for_all(jnp.asarray(slots)).grown(CAPACITY + 4 * step, CAPACITY)
+        assert int(matrix.forward_side.rank) == [2, 2, 4, 4][step], "new directions are not tested"
+        assert matrix.rest.known.shape == (POINTS, len(matrix.forward_side.asked))
+
+
 @pytest.mark.parametrize(("keep", "follow"), [(0.0, 0.0), (0.6, 0.0), (0.0, 0.3)])
 def test_what_a_point_has_learnt_waits_until_it_passes_again(keep, follow):
     """Other points teach in between; decay, momentum and what follows W go on all the same."""
