@@ -33,8 +33,9 @@ _OF_EVERY_CLASS = ("__dict__", "__weakref__", "__doc__", "__module__", "__abstra
 
 @cache
 def code_version(package: Path = PACKAGE) -> str:
-    """Hash of widefield's sources, without those of `_APART`, and of the libraries' versions."""
-    sources = sorted(path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in _APART)
+    """Hash of widefield's sources and data, without those of `_APART`, and of the libraries' versions."""
+    files = [*package.rglob("*.py"), *package.rglob("*.npy")]
+    sources = sorted(path for path in files if path.relative_to(package).parts[0] not in _APART)
     whole = hashlib.sha256(repr([version(name) for name in _LIBRARIES]).encode())
     for path in sources:
         whole.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes() + b"\0")

@@ -47,7 +47,7 @@ def first_room(kind: Interpretation, spec: Spec, samples: int, columns: int, tol
     for m in range(wiring.matrices):
         frames = len(wiring.asks(m))
         asks = int(spec.track_gradient) + int(bool(spec.uses(m) - {"fresh"}))
-        forward = min(_guess(7.2, rows, frames, ahead) + len(wiring.structure), most_forward)
+        forward = min(_guess(8.0, rows, frames, ahead) + len(wiring.structure), most_forward)
         # Gradient and pseudo-gradient have directions in common; gradients fade on their way back through frames.
         per_row = (12.5 if asks == 1 else 9.5) * (1.0 if frames == 1 else 0.7)
         if not spec.per_output:  # a row is a mixture of the outputs' gradients that changes as errors do
