@@ -15,7 +15,7 @@ from ...problem.activations import LINEAR
 from ...problem.problem import Problem
 from .replicates import Replicates
 
-FIRST_REPLICATES = 8  # 91 % are then within two standard errors of the truth, by Student's t
+FIRST_REPLICATES = 10  # 92 % are then within two standard errors of the truth, by Student's t
 MOST_REPLICATES = 24  # beyond, more particles cost less: they also lower the O(1/S) bias
 MOST_SAMPLES = 2**18
 LONG = 60  # seconds; a run that starts again for longer says so at once, not only in the result's notes
@@ -27,7 +27,8 @@ HIGHEST_TOLERANCE = 0.5
 # question is shared by few of them, and f's bias is a smaller part of the square: a tenth with 100 of them
 # (benchmarks/tolerance.py). tests/test_statistics.py shows that error bars stay honest in between.
 TOLERANCE = 0.2
-MANY_ROWS = 100  # √accuracy here, as the root of their number below and in proportion above
+MANY_ROWS = 100  # √accuracy here, about as the root of their number below and in proportion above
+BETWEEN = 0.8
 LARGEST_SHARE = 1.4
 # What is lost of a question backward changes what the layers below learn, and f several times less than what is lost of
 # a question forward (docs/engine.md). Recurrent networks, which lose it at every frame, were not measured.
@@ -40,7 +41,7 @@ def default_tolerance(problem: Problem, accuracy: float, precision: str) -> floa
     if problem.network.activation == LINEAR:
         return LOWEST_TOLERANCE["float64"]
     rows = _rows(problem) / MANY_ROWS
-    share = min(LARGEST_SHARE, max(TOLERANCE, math.sqrt(rows), rows))
+    share = min(LARGEST_SHARE, max(TOLERANCE, BETWEEN * math.sqrt(rows), rows))
     return min(max(share * math.sqrt(accuracy), LOWEST_TOLERANCE[precision]), HIGHEST_TOLERANCE)
 
 
