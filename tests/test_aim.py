@@ -66,11 +66,11 @@ def test_as_many_replicates_as_the_error_asks_for_at_once():
         return Outcome({"f": ups_and_downs[:, None]}, {"seeds": len(asked[-1][1])}, Room())
 
     aim = Aim(SimpleNamespace(run=run, problem=problem(), directions=lambda tolerance: 0), 128, 0.02, True)  # type: ignore[arg-type]
-    first = relative_error(run(128, range(10), 0.02).arrays)
-    assert 1.25 < first / 0.0094 < 1.35
+    first = relative_error(run(128, range(8), 0.02).arrays)
+    assert 1.25 < first / 0.0107 < 1.35
     asked.clear()
-    assert aim.accurate(0.0094).info["seeds"] == 18
-    assert asked == [(128, list(range(10))), (128, list(range(10, 18)))]
+    assert aim.accurate(0.0107).info["seeds"] == 15
+    assert asked == [(128, list(range(8))), (128, list(range(8, 15)))]
 
 
 @pytest.mark.parametrize("slow", [False, True])

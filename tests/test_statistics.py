@@ -41,7 +41,7 @@ def test_error_bars_are_honest(rule, depth, activation, richness, samples):
     ids=repr,
 )
 def test_two_standard_errors_hold_at_the_default_accuracy(rule, depth, activation, richness):
-    # Of 10 replicates 92 % are within two standard errors, of more up to 95 %, less what the tolerance takes;
+    # Of 8 replicates 91 % are within two standard errors, of more up to 95 %, less what the tolerance takes;
     # correlated entries of 50 runs scatter by some 2 %.
     question = problem(rule, depth, activation, richness)
     truth = wf.solve(question, samples=16384, seeds=16, seed=999, tolerance=0.01)

@@ -15,7 +15,7 @@ from ...problem.activations import LINEAR
 from ...problem.problem import Problem
 from .replicates import Replicates
 
-FIRST_REPLICATES = 10  # 92 % are then within two standard errors of the truth, by Student's t
+FIRST_REPLICATES = 8  # 91 % are then within two standard errors of the truth, by Student's t
 MOST_REPLICATES = 24  # beyond, more particles cost less: they also lower the O(1/S) bias
 MOST_SAMPLES = 2**18
 LONG = 60  # seconds; a run that starts again for longer says so at once, not only in the result's notes
