@@ -36,6 +36,7 @@ from .capacity import (
 from .crew import Crew
 from .devices import ANYWHERE, Device, Place, places
 from .interpretation import NO_ROOM, Interpretation, Room, initialise
+from .pilot import pilot
 from .program import recorded_step, step_of_batch
 from .sources import Matched, Pool
 from .stability import LOST, growth
@@ -164,8 +165,15 @@ class Run:
         return Leg(number, kind, state, place.put(zeros, kind.width))
 
     def _first_room(self) -> Room:
-        tolerances = float(self.inputs.tolerance), float(self.inputs.tolerance_back)
-        return first_room(self.kind, self.spec, self._samples, self.inputs.x.shape[-1], tolerances)
+        spec, inputs = self.spec, self.inputs
+        tolerances = float(inputs.tolerance), float(inputs.tolerance_back)
+        first = None
+        if not self.kind.has_entries:
+            points = len(inputs.y)
+            if inputs.batches is not None:
+                points = min(points, self.steps * inputs.batches.shape[1])
+            first = pilot(spec, inputs, max(points, 1))
+        return first_room(self.kind, spec, self._samples, inputs.x.shape[-1], tolerances, first)
 
     @property
     def _samples(self) -> int:

@@ -1,0 +1,105 @@
+"""How many directions the first questions of a run have, by a pilot: fields of a wide network at its start, in NumPy.
+
+What a run comes to need follows from this far better than from the number of points: a hundred digits share directions,
+a hundred random points do not.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..precision import double_precision
+from ..problem.activations import Activation
+from .state import Inputs, Spec
+
+NEURONS = 1024
+MOST_ROWS = 256  # of a question; more share the directions of these
+LOOKED_AT = 32  # rows that the next direction is looked for in, as the engine does
+RANGE, STEP = 8.0, 1 / 128  # of the table of an activation
+JUMPS = 10.0  # mean square of the slope of φ̇ in the table: 50 and more for ReLU, whose φ̇ jumps, 1 where it is smooth
+
+
+class Pilot(NamedTuple):
+    """Directions of the first questions (forward, backward) about every hidden matrix, and whether φ̇ jumps."""
+
+    directions: tuple[tuple[int, int], ...]
+    jumps: bool
+
+
+def pilot(spec: Spec, inputs: Inputs, points: int) -> Pilot | None:
+    """Of `points` points and all test points; None where a matrix is asked about several positions or frames.
+
+    Another ρ, richness, dt or seed changes nothing, and other data of the same kind little, so that runs share the
+    buffers that are made by it. Cost O(rows²·neurons) per layer, once per data set.
+    """
+    if spec.wiring.layout.positions > 1 or not spec.wiring.feed_forward:
+        return None
+    x = np.asarray(inputs.x[0], np.float64)
+    x = np.concatenate([x[:points], x[len(inputs.y) :]])
+    x = x[:: -(-len(x) // MOST_ROWS)]
+    tolerances = float(inputs.tolerance), float(inputs.tolerance_back)
+    return _pilot(spec.activation, spec.wiring.matrices, tolerances, x.shape, x.tobytes())
+
+
+@lru_cache(maxsize=64)
+def _pilot(
+    activation: Activation, matrices: int, tolerances: tuple[float, float], shape: tuple[int, ...], data: bytes
+) -> Pilot:
+    x, rng = np.frombuffer(data).reshape(shape), np.random.default_rng(0)
+    grid, phi, phi_dot = _table(activation)
+    h, features = [x @ rng.standard_normal((shape[1], NEURONS))], []
+    for _ in range(matrices):
+        features.append(np.interp(h[-1], grid, phi))
+        h.append(_gaussian(features[-1], rng))
+    gradients = [np.interp(h[-1], grid, phi_dot) * rng.standard_normal(NEURONS)]
+    for m in range(matrices - 1, 0, -1):
+        gradients.insert(0, np.interp(h[m], grid, phi_dot) * _gaussian(gradients[0], rng))
+    ahead, back = tolerances
+    directions = tuple(
+        (_directions(asked, ahead), _directions(taught, back))
+        for asked, taught in zip(features, gradients, strict=True)
+    )
+    slope = np.diff(phi_dot) / STEP
+    density = np.exp(-(grid[1:] ** 2) / 2) / np.sqrt(2 * np.pi)
+    return Pilot(directions, bool(np.sum(slope**2 * density) * STEP > JUMPS))
+
+
+@lru_cache(maxsize=64)
+@double_precision
+def _table(activation: Activation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A grid, φ and φ̇."""
+    grid = np.arange(-RANGE, RANGE + STEP, STEP)
+    phi, phi_dot = jax.jit(lambda h: (activation.phi(h), activation.phi_dot(h)))(jnp.asarray(grid))
+    return grid, np.asarray(phi), np.asarray(phi_dot)
+
+
+def _gaussian(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Fields W(0)·rows of as many neurons: Gaussians with the kernel of the rows."""
+    values, vectors = np.linalg.eigh(rows @ rows.T / rows.shape[1])
+    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal((len(rows), NEURONS))
+
+
+def _directions(rows: np.ndarray, tolerance: float) -> int:
+    """Directions after which less than `tolerance` of every row is left, in the steps of a geometric ladder."""
+    size = np.sqrt(np.mean(rows**2, axis=1, keepdims=True))
+    unit = rows / np.where(size > 0, size, 1.0)
+    gram, count = unit @ unit.T / rows.shape[1], 0
+    while count < len(rows) and np.max(np.diag(gram)) > tolerance**2:
+        chosen = np.argsort(np.diag(gram))[-LOOKED_AT:]
+        values, vectors = np.linalg.eigh(gram[np.ix_(chosen, chosen)])
+        along = gram[:, chosen] @ vectors[:, -1] / np.sqrt(values[-1])
+        gram, count = gram - np.outer(along, along), count + 1
+    return min(len(rows), _class(count))
+
+
+def _class(count: int) -> int:
+    """The next of 1, 2, 3, 4, 6, 8, 11, 15, 20, 27, …: data that differ by chance have the same."""
+    size = 1
+    while size < count:
+        size = max(size + 1, round(1.35 * size))
+    return size
