@@ -14,12 +14,11 @@ from jax import Array
 
 from ..numerics.compiled import compiled
 from .interpretation import Interpretation, Room, needs_tilde, reserved_rows
-from .low_rank import LowRank, Side, taken_at_once
+from .low_rank import FEW_ROWS, LowRank, Side, taken_at_once
 from .pilot import Pilot
 from .sources import Matched, Source
 from .state import Spec, State
 
-FEW_ROWS = 64  # from here on products with rows and with columns are equally fast
 # Bytes of rows that are kept as columns as well: with more, both do not fit into a processor's share of the cache, and
 # steps are slower (measured: 5 MB for two replicates at a time and 32 MiB of shared cache).
 MOST_COPIED = 2**22
@@ -126,11 +125,9 @@ def _guess(per_row: float, rows: int, frames: int, tolerance: float) -> int:
     problems. Many points share directions; their runs are long enough to grow on the way."""
     if not rows:
         return 0
-    # By classes of tolerances, so that another one of about the same size compiles nothing.
-    classes = ((0.02, 0.03), (0.035, 0.045), (0.05, 0.08), (0.12, 0.17))
-    typical = next((value for value, below in classes if tolerance < below), 0.25)
     shared = min(1.0, math.sqrt(20 / rows))
-    return rounded(per_row * rows * frames * math.sqrt(0.02 / typical) * shared + taken_at_once(rows))
+    finer = math.sqrt(0.02 / max(_typical(tolerance), 0.02))
+    return rounded(per_row * rows * frames * finer * shared + taken_at_once(rows))
 
 
 # What the directions of the first question become in about 100 steps at richness 1, as measured on 60 problems of 5 to
@@ -140,7 +137,7 @@ BOTH = (0.0, 1.0, 1.5)  # directions of gradient and pseudo-gradient together, w
 
 def _forward(first: int, tolerance: float, jumps: bool, passed: bool, rows: int) -> int:
     shared = 1 + first / 60  # many directions hold those of later questions, too
-    more = 4.6 * _finer(tolerance) / shared * (1 + 0.55 * passed / shared) * (1.5 if jumps else 1.0)
+    more = 5.2 * _finer(tolerance) / shared * (1 + 0.4 * passed / shared) * (1.5 if jumps else 1.0)
     return rounded(first * (1 + more) + taken_at_once(rows))
 
 
@@ -152,7 +149,13 @@ def _backward(first: int, times: float, tolerance: float, jumps: bool, passed: b
 
 
 def _finer(tolerance: float) -> float:
-    return (0.03 / max(tolerance, 1e-3)) ** 0.4
+    return (0.03 / _typical(tolerance)) ** 0.4
+
+
+def _typical(tolerance: float) -> float:
+    """Classes of tolerances, so that another one of about the same size compiles nothing."""
+    classes = ((0.002, 0.004), (0.025, 0.03), (0.037, 0.045), (0.06, 0.08), (0.12, 0.17))
+    return next((value for value, below in classes if tolerance < below), 0.25)
 
 
 def ranks(state: State) -> Room:

@@ -25,7 +25,7 @@ JUMPS = 10.0  # mean square of the slope of φ̇ in the table: 50 and more for R
 
 
 class Pilot(NamedTuple):
-    """Directions of the first questions (forward, backward) about every hidden matrix, and whether φ̇ jumps."""
+    """Directions of the first questions, forward and backward, about every hidden matrix, and whether φ̇ jumps."""
 
     directions: tuple[tuple[int, int], ...]
     jumps: bool
@@ -56,13 +56,14 @@ def _pilot(
     for _ in range(matrices):
         features.append(np.interp(h[-1], grid, phi))
         h.append(_gaussian(features[-1], rng))
-    gradients = [np.interp(h[-1], grid, phi_dot) * rng.standard_normal(NEURONS)]
-    for m in range(matrices - 1, 0, -1):
-        gradients.insert(0, np.interp(h[m], grid, phi_dot) * _gaussian(gradients[0], rng))
+    z, gradients = rng.standard_normal((1, NEURONS)), []
+    for field in reversed(h[1:]):
+        gradients.append(np.interp(field, grid, phi_dot) * z)
+        z = _gaussian(gradients[-1], rng)
     ahead, back = tolerances
     directions = tuple(
         (_directions(asked, ahead), _directions(taught, back))
-        for asked, taught in zip(features, gradients, strict=True)
+        for asked, taught in zip(features, reversed(gradients), strict=True)
     )
     slope = np.diff(phi_dot) / STEP
     density = np.exp(-(grid[1:] ** 2) / 2) / np.sqrt(2 * np.pi)
