@@ -14,11 +14,12 @@ from jax import Array
 
 from ..numerics.compiled import compiled
 from .interpretation import Interpretation, Room, needs_tilde, reserved_rows
-from .low_rank import FEW_ROWS, LowRank, Side, taken_at_once
+from .low_rank import LowRank, Side, taken_at_once
 from .pilot import Pilot
 from .sources import Matched, Source
 from .state import Spec, State
 
+FEW_ROWS = 64  # from here on products with rows and with columns are equally fast
 # Bytes of rows that are kept as columns as well: with more, both do not fit into a processor's share of the cache, and
 # steps are slower (measured: 5 MB for two replicates at a time and 32 MiB of shared cache).
 MOST_COPIED = 2**22

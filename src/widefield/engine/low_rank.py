@@ -22,7 +22,6 @@ from .sources import Source, orthonormalise
 from .wide_matrix import Ask, Rates, WideMatrix
 
 LOOKED_AT = 32  # rows of a question that new directions are looked for in at a time
-FEW_ROWS, LOOKED_AT_OF_FEW = 64, 8  # a look costs as much as two products there, and finds two directions on average
 SMALL = 0.3  # rows below this share of the largest are answered as well as one of this size, not better
 
 
@@ -277,8 +276,7 @@ def take_up(
     pass over `known`.
     """
     unit, known = question.unit, question.known
-    block, offsets = taken_at_once(len(unit)), other.asked.shape[1] // width
-    seen = looked_at(len(unit))
+    seen, block, offsets = min(len(unit), LOOKED_AT), taken_at_once(len(unit)), other.asked.shape[1] // width
     room = len(side.asked)
     left = _size(unit, width).astype(jnp.float64) ** 2 - jnp.sum(known.astype(jnp.float64) ** 2, axis=1)
     allowed = tolerance.astype(jnp.float64) ** 2
@@ -355,11 +353,6 @@ def _with_columns(columns: Array, rows: Array, at: Array, count: int) -> Array:
     """
     new = jax.lax.dynamic_slice_in_dim(rows, after(at, rows), count)
     return jax.lax.dynamic_update_slice_in_dim(columns, new.T, at, axis=1)
-
-
-def looked_at(rows: int) -> int:
-    """Rows of a question, those with most left, that new directions are looked for in at a time."""
-    return min(rows, LOOKED_AT if rows > FEW_ROWS else LOOKED_AT_OF_FEW)
 
 
 def taken_at_once(rows: int) -> int:
