@@ -6,22 +6,22 @@ a hundred random points do not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from ..precision import double_precision
+from ..precision import enable_x64
 from ..problem.activations import Activation
 from .state import Inputs, Spec
 
 NEURONS = 1024
 MOST_ROWS = 256  # of a question; more share the directions of these
 LOOKED_AT = 32  # rows that the next direction is looked for in, as the engine does
-RANGE, STEP = 8.0, 1 / 128  # of the table of an activation
-JUMPS = 10.0  # mean square of the slope of φ̇ in the table: 50 and more for ReLU, whose φ̇ jumps, 1 where it is smooth
+RANGE, STEP = 8.0, 1 / 128  # of the table in which jumps of φ̇ are looked for
+JUMPS = 10.0  # mean square of the slope of φ̇ in that table: about 100 for ReLU, whose φ̇ jumps, 1 where it is smooth
 
 
 class Pilot(NamedTuple):
@@ -51,32 +51,45 @@ def _pilot(
     activation: Activation, matrices: int, tolerances: tuple[float, float], shape: tuple[int, ...], data: bytes
 ) -> Pilot:
     x, rng = np.frombuffer(data).reshape(shape), np.random.default_rng(0)
-    grid, phi, phi_dot = _table(activation)
     h, features = [x @ rng.standard_normal((shape[1], NEURONS))], []
     for _ in range(matrices):
-        features.append(np.interp(h[-1], grid, phi))
+        features.append(_interpolated(activation, h[-1], 0))
         h.append(_gaussian(features[-1], rng))
     z, gradients = rng.standard_normal((1, NEURONS)), []
     for field in reversed(h[1:]):
-        gradients.append(np.interp(field, grid, phi_dot) * z)
+        gradients.append(_interpolated(activation, field, 1) * z)
         z = _gaussian(gradients[-1], rng)
     ahead, back = tolerances
     directions = tuple(
         (_directions(asked, ahead), _directions(taught, back))
         for asked, taught in zip(features, reversed(gradients), strict=True)
     )
-    slope = np.diff(phi_dot) / STEP
+    return Pilot(directions, _jumps(activation))
+
+
+def _jumps(activation: Activation) -> bool:
+    grid, _, phi_dot = _table(activation, RANGE)
     density = np.exp(-(grid[1:] ** 2) / 2) / np.sqrt(2 * np.pi)
-    return Pilot(directions, bool(np.sum(slope**2 * density) * STEP > JUMPS))
+    return bool(np.sum((np.diff(phi_dot) / STEP) ** 2 * density) * STEP > JUMPS)
+
+
+def _interpolated(activation: Activation, field: np.ndarray, derivative: int) -> np.ndarray:
+    """φ or φ̇ of a field, from a table: JAX would compile for every shape."""
+    grid, *values = _table(activation, float(np.max(np.abs(field), initial=1.0)))
+    return np.interp(field, grid, values[derivative])
+
+
+def _table(activation: Activation, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A grid, φ and φ̇."""
+    grid = np.linspace(-reach, reach, round(2 * RANGE / STEP) + 1)
+    with enable_x64(True):
+        phi, phi_dot = _compiled(activation)(grid)
+    return grid, np.asarray(phi), np.asarray(phi_dot)
 
 
 @lru_cache(maxsize=64)
-@double_precision
-def _table(activation: Activation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A grid, φ and φ̇."""
-    grid = np.arange(-RANGE, RANGE + STEP, STEP)
-    phi, phi_dot = jax.jit(lambda h: (activation.phi(h), activation.phi_dot(h)))(jnp.asarray(grid))
-    return grid, np.asarray(phi), np.asarray(phi_dot)
+def _compiled(activation: Activation) -> Callable[[np.ndarray], tuple[jax.Array, jax.Array]]:
+    return jax.jit(lambda h: (activation.phi(h), activation.phi_dot(h)))
 
 
 def _gaussian(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
