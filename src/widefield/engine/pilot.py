@@ -39,7 +39,7 @@ def pilot(spec: Spec, inputs: Inputs, points: int) -> Pilot | None:
     """
     if spec.wiring.layout.positions > 1 or not spec.wiring.feed_forward:
         return None
-    x = np.asarray(inputs.x[0], np.float64)
+    x = np.asarray(inputs.x).astype(np.float64)[0]  # indexed by JAX it would be compiled
     x = np.concatenate([x[:points], x[len(inputs.y) :]])
     x = x[:: -(-len(x) // MOST_ROWS)]
     tolerances = float(inputs.tolerance), float(inputs.tolerance_back)
