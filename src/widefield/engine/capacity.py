@@ -30,6 +30,13 @@ def rounded(rows: float) -> int:
     return -(-int(rows) // 16) * 16
 
 
+def _coarse(rows: float) -> int:
+    """The next bucket of at least an eighth of the rows, so that runs that grow alike share programs."""
+    size = max(rounded(rows), 16)
+    step = 16 * 2 ** max(0, int(math.log2(size / 16)) - 2)
+    return -(-size // step) * step
+
+
 def first_room(
     kind: Interpretation, spec: Spec, samples: int, columns: int, tolerances: tuple[float, float],
     first: Pilot | None = None,
@@ -133,20 +140,26 @@ def _guess(per_row: float, rows: int, frames: int, tolerance: float) -> int:
 
 # What the directions of the first question become in about 100 steps at richness 1, as measured on 60 problems of 5 to
 # 300 points; a run that needs more makes room for it. Fields move more the more random layers they have passed.
-BOTH = (0.0, 1.0, 1.5)  # directions of gradient and pseudo-gradient together, where so many of them are asked
+BOTH = (0.0, 1.0, 1.6)  # directions of gradient and pseudo-gradient together, where so many of them are asked
+# Few rows are quickly multiplied, and not worth a compilation where another richness takes more of them.
+MARGIN, FEW_DIRECTIONS = 1.25, 20
 
 
 def _forward(first: int, tolerance: float, jumps: bool, passed: bool, rows: int) -> int:
     shared = 1 + first / 60  # many directions hold those of later questions, too
     more = 5.2 * _finer(tolerance) / shared * (1 + 0.4 * passed / shared) * (1.5 if jumps else 1.0)
-    return rounded(first * (1 + more) + taken_at_once(rows))
+    return rounded(_margin(first) * first * (1 + more) + taken_at_once(rows))
 
 
 def _backward(first: int, times: float, tolerance: float, jumps: bool, passed: bool, rows: int) -> int:
     if not (rows and times):
         return 0
     times *= (1 + 0.4 * passed / (1 + first / 60)) * (3.0 if jumps else 1.0) * max(_finer(tolerance), 1.0)
-    return rounded(times * 10.5 * first**0.8 / (1 + first / 400) + taken_at_once(rows))
+    return rounded(_margin(first) * times * 10.5 * first**0.8 / (1 + first / 400) + taken_at_once(rows))
+
+
+def _margin(first: int) -> float:
+    return MARGIN if first <= FEW_DIRECTIONS else 1.0
 
 
 def _finer(tolerance: float) -> float:
@@ -217,7 +230,7 @@ def larger(room: Room, used: Room, short: Room, width: int, taken: int, offsets:
     factor = min(math.sqrt(ahead), 1.5)
 
     def grow(drawn: int, size: int, rank: int, out: bool) -> int:
-        return max(size + drawn * int(out), rounded(factor * rank + drawn)) if size else size
+        return _coarse(max(size + drawn * int(out), factor * rank + drawn)) if size else size
 
     grown = jax.tree.map(partial(grow, taken), room, used, short)
     sources = map(partial(grow, taken * offsets), room.sources, used.sources, short.sources)
