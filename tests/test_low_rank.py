@@ -141,6 +141,20 @@ def test_what_is_learnt_along_a_part_too_small_to_ask_is_not_lost(which, keep, f
         assert int(taught.forward_side.rank) == (different if moved < 1 else 2 * different), "the way is not tested"
 
 
+def test_a_step_that_is_taken_again_teaches_nothing_to_what_was_left():
+    """At rate 0, as where there was no room for what was new, rows and what was learnt along them stay as they were."""
+    out, _ = sources("plain", 6)
+    matrix, rng = fresh_matrix(0.3), np.random.default_rng(6)
+    start, ahead = moving_rows(6)
+    for moved, move in ((0.0, 1.0), (0.1, 0.0)):
+        rows, teaching = jnp.asarray(start + moved * ahead), jnp.asarray(rng.standard_normal((POINTS, WIDTH)))
+        matrix, out, _, record = forward(matrix, rows, out, jax.random.key(0))
+        before, matrix = matrix, matrix.update(record, rows, teaching, rates(move=move))
+    assert np.abs(before.rest.current).max() > 0.1, "nothing was learnt, nothing is tested"
+    for old, new in zip(jax.tree.leaves(before.rest), jax.tree.leaves(matrix.rest), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
 def test_coordinates_of_rows_that_teach_follow_the_rows_asked():
     """They are kept rather than computed: through new directions, while a point waits, and in larger buffers."""
 

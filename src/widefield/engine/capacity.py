@@ -205,8 +205,7 @@ def undo(state: State, before: State, ok: Array) -> State:
         if not isinstance(new, LowRank):
             return new
         forward, backward = side(new.forward_side, old.forward_side), side(new.backward_side, old.backward_side)
-        rest = jax.tree.map(partial(jnp.where, ok), new.rest, old.rest)
-        return dataclasses.replace(new, forward_side=forward, backward_side=backward, rest=rest)
+        return dataclasses.replace(new, forward_side=forward, backward_side=backward)
 
     def source(new: Source, old: Source) -> Source:
         if not (isinstance(new, Matched) and isinstance(old, Matched)):

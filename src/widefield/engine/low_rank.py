@@ -17,6 +17,7 @@ from jax import Array
 
 from .eigenvalues import largest
 from .order import after
+from .products import overlaps, summed
 from .rest import Rest, make_rest
 from .sources import Source, orthonormalise
 from .wide_matrix import Ask, Rates, WideMatrix
@@ -44,13 +45,13 @@ class Side(eqx.Module):
     short: Array
     columns: tuple[Array, ...] | None = None
 
-    def along_asked(self, rows: Array) -> Array:
-        """Sums of rows·asked over neurons, (k, room)."""
-        return rows @ (self.asked.T if self.columns is None else self.columns[0])
+    def along_asked(self, rows: Array, width: int) -> Array:
+        """⟨rows, asked⟩, (k, room)."""
+        return overlaps(rows, self.asked, width) if self.columns is None else rows @ self.columns[0] / width
 
-    def along_answers(self, rows: Array) -> Array:
-        """Sums of rows·answers over neurons, (k, room)."""
-        return rows @ (self.answers.T if self.columns is None else self.columns[1])
+    def along_answers(self, rows: Array, width: int) -> Array:
+        """⟨rows, answers⟩, (k, room)."""
+        return overlaps(rows, self.answers, width) if self.columns is None else rows @ self.columns[1] / width
 
 
 class LowRank(WideMatrix):
@@ -103,7 +104,7 @@ class LowRank(WideMatrix):
         )
         side, other = asked.side, asked.other
         # ⟨ε, B⟩ of what is left of the rows.
-        left = other.along_answers(rows) / self.width - asked.coefficients @ side.met
+        left = other.along_answers(rows, self.width) - asked.coefficients @ side.met
         if initial:
             answer = asked.coefficients @ side.answers + left @ other.asked
         else:
@@ -129,7 +130,7 @@ class LowRank(WideMatrix):
             for name, weight in ask.wants.items():
                 share = share + weight * self._share(name)
                 if len(self.forward_side.asked):
-                    overlap = overlap + weight * (self._along(name, ask.rows) / self.width)
+                    overlap = overlap + weight * self._along(name, ask.rows)
             shares.append(jnp.full((len(ask.rows), 1), share, rows.dtype))
             seen.append(jnp.broadcast_to(overlap, (len(ask.rows), len(other.asked))))
         of_initial = jnp.concatenate(shares) * asked.coefficients
@@ -144,15 +145,15 @@ class LowRank(WideMatrix):
         return {"initial": jnp.ones_like(self.scale), "current": self.scale, "mirror": self.mirror_scale}[name]
 
     def _along(self, name: str, rows: Array) -> Array:
-        """Sums over neurons of rows and of what that matrix answers to the rows asked forward, (k, room)."""
+        """⟨rows, what that matrix answers to the rows asked forward⟩, (k, room)."""
         if name == "initial":
-            return self.forward_side.along_answers(rows)
+            return self.forward_side.along_answers(rows, self.width)
         answers = {"current": self.current, "mirror": self.mirror}[name]
         assert answers is not None, "a rule that asks for what follows W must be known at the start"
-        return rows @ answers.T
+        return overlaps(rows, answers, self.width)
 
     def structured(self, asked: Array, added: Array, rho: Array) -> LowRank:
-        change = asked.T @ added
+        change = summed(asked, added)
         mirror = None if self.mirror is None else self.mirror + rho * change
         return replace(self, current=self.current + change, mirror=mirror)
 
@@ -162,7 +163,7 @@ class LowRank(WideMatrix):
         return largest(self.forward_side.asked @ learnt.T / self.width, count)
 
     def update(self, asked: Array, rows: Array, teaching: Array, rates: Rates) -> LowRank:
-        change = asked.T @ teaching
+        change = summed(asked, teaching)
         velocity, mirror, mirror_scale = self.velocity, self.mirror, self.mirror_scale
         if velocity is not None:
             velocity = change = rates.keep * velocity + change
@@ -258,7 +259,7 @@ def pose(rows: Array, side: Side, width: int) -> Question:
     largest = jnp.maximum(side.largest, jnp.max(own))
     size = jnp.maximum(own, SMALL * largest)
     unit = rows / jnp.where(size > 0, size, 1.0)[:, None]
-    return Question(unit, size, largest, side.along_asked(unit) / width)
+    return Question(unit, size, largest, side.along_asked(unit, width))
 
 
 def _size(rows: Array, width: int) -> Array:
@@ -290,8 +291,11 @@ def take_up(
     def extend(carry):
         side, other, kept, rest, source, known, left = carry
         chosen = jnp.arange(seen) if seen == len(unit) else jax.lax.top_k(left, seen)[1]
-        residual = unit[chosen] - known[chosen] @ side.asked
-        shares, vectors = jnp.linalg.eigh((residual @ residual.T / width).astype(jnp.float64))
+        # Where all rows are looked at nothing here depends on the carry: XLA would do it though the loop never runs.
+        few, coordinates = after(jnp.ones((), unit.dtype), left) * unit[chosen], known[chosen]
+        # What is left of these rows has this Gram matrix, by Pythagoras.
+        gram = (few @ few.T / width).astype(jnp.float64) - (coordinates @ coordinates.T).astype(jnp.float64)
+        shares, vectors = jnp.linalg.eigh(gram)
         # Most variance first: it gets the best quasi-random dimension.
         shares, vectors = shares[::-1], with_sign(vectors[:, ::-1])
         # Row by row, what is left behind the first m directions; as few are taken as leave little enough of each row.
@@ -301,14 +305,14 @@ def take_up(
         fresh = jnp.minimum(jnp.minimum(enough, block), jnp.sum(shares > lowest)).astype(side.rank.dtype)
         valid = (jnp.arange(block) < fresh)[:, None]
         combine = (vectors / jnp.sqrt(jnp.maximum(shares, lowest)))[:, :block].T.astype(unit.dtype)
-        asked = combine @ residual
-        asked = jnp.where(valid, asked - (side.along_asked(asked) / width) @ side.asked, 0.0)
+        asked = combine @ few - (combine @ coordinates) @ side.asked
+        asked = jnp.where(valid, asked - side.along_asked(asked, width) @ side.asked, 0.0)
         asked = orthonormalise(asked, width, 1.0 - valid[:, 0])
         drawn = source.draw(jax.random.fold_in(key, side.rank), block, other.asked)
         gaussians = jnp.where(valid, drawn, 0.0)
-        response = other.along_answers(asked) / width
+        response = other.along_answers(asked, width)
         answers = gaussians + response @ other.asked
-        met = response + other.along_asked(gaussians) / width
+        met = response + other.along_asked(gaussians, width)
 
         # What is new is known when all that reads the buffers is.
         at = after(side.rank, answers, met)
@@ -317,12 +321,13 @@ def take_up(
         def put(buffer: Array, rows: Array) -> Array:
             return jax.lax.dynamic_update_slice(buffer, rows, (at, zero))
 
-        known = jax.lax.dynamic_update_slice(known, unit @ asked.T / width, (zero, at))
-        left = left - jnp.sum((unit @ asked.T / width).astype(jnp.float64) ** 2, axis=1)
+        found = unit @ asked.T / width
+        known = jax.lax.dynamic_update_slice(known, found, (zero, at))
+        left = left - jnp.sum(found.astype(jnp.float64) ** 2, axis=1)
         left = left.at[chosen].set(jnp.where(fresh > 0, behind[:, jnp.maximum(fresh - 1, 0)], 0.0))
         values = [scale * answers for scale in scales]
         if rest is not None:
-            along = asked @ rest.rows.T / width
+            along = overlaps(asked, rest.rows, width)
             values = [value + along @ learnt for value, learnt in zip(values, rest.learnt, strict=True)]
             rest = rest.extended(along.T, at)
         kept = [put(buffer, value) for buffer, value in zip(kept, values, strict=True)]

@@ -13,7 +13,8 @@ from ..observables import Fields
 from ..problem.networks import Stage
 from .backward import backward, per_read, rolls, where_taught
 from .capacity import shortages, undo
-from .order import after
+from .order import after, once
+from .products import summed
 from .sources import Source
 from .state import Inputs, Spec, State
 from .wide_matrix import Rates, WideMatrix
@@ -157,7 +158,8 @@ def step(spec: Spec, inputs: Inputs, state: State, fresh: Array | None = None) -
     delta = where_taught(inputs, per_read(spec, spec.loss.delta, f[: spec.points], inputs.y))
     state, signals, z, g, g_tilde = backward(spec, inputs, state, gates, h, phi, delta, jax.random.fold_in(key, 1))
     fields = Fields(h, phi, signals, z, g, g_tilde, rows, f, delta, tuple(state.matrices))
-    ok = ~jnp.any(jnp.stack([jnp.asarray(False), *jax.tree.leaves(shortages(state))]))
+    [short] = once(jnp.any(jnp.stack([jnp.asarray(False), *jax.tree.leaves(shortages(state))])).astype(jnp.int32))
+    ok = short == 0
     return undo(_learn(spec, inputs, state, fields, records, ok), before, ok), fields
 
 
@@ -263,9 +265,10 @@ def _learn(spec: Spec, inputs: Inputs, state: State, fields: Fields, asked: list
     moves = ok.astype(rate.dtype)
     decay = after(1.0 - moves * inputs.dt * inputs.weight_decay, *fields.signal, *fields.z)
     share = moves * inputs.dt / inputs.momentum if spec.momentum else jnp.ones_like(rate)
+    decay, share, moves = once(decay, share, moves)
     keep = 1.0 - share
     teaching, readout_change = [share * t for t in teaching], share * readout_change
-    input_change = records[0].T @ teaching[0]
+    input_change = summed(records[0], teaching[0])
     velocity = state.velocity
     if velocity is not None:
         input_change = keep * velocity[0] + input_change

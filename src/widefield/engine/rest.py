@@ -44,17 +44,22 @@ class Rest(eqx.Module):
 
         What was learnt along the ε before is carried over to the multiples of the new ones that are nearest; Pythagoras
         gives their overlaps, so that no ε is ever computed. `teaching` has a leading axis: that of this step, then that
-        of the step before where the integrator looks back.
+        of the step before where the integrator looks back. Nothing changes where the rate `move` is 0.
         """
-        squares = jnp.sum(rows**2, axis=1)
-        size = squares - width * jnp.sum(known**2, axis=1)
-        overlap = jnp.sum(self.rows * rows, axis=1) - width * jnp.sum(self.known * known, axis=1)
-        least = ROUNDING * jnp.finfo(rows.dtype).eps * squares
-        nearest = overlap / jnp.where(squares > 0, jnp.maximum(size, least), 1.0)
-        share = jnp.clip(nearest, -LARGEST_SHARE, LARGEST_SHARE)[:, None]
-        now = teaching[0] if len(teaching) == 1 else teaching[0] + share * teaching[1]
-        carried = jax.tree.map(lambda part: share * part, self)
-        return replace(carried, rows=rows, known=known).moved(now, rates)
+
+        def teach(before: Rest) -> Rest:
+            squares = jnp.sum(rows**2, axis=1)
+            size = squares - width * jnp.sum(known**2, axis=1)
+            overlap = jnp.sum(before.rows * rows, axis=1) - width * jnp.sum(before.known * known, axis=1)
+            least = ROUNDING * jnp.finfo(rows.dtype).eps * squares
+            nearest = overlap / jnp.where(squares > 0, jnp.maximum(size, least), 1.0)
+            share = jnp.clip(nearest, -LARGEST_SHARE, LARGEST_SHARE)[:, None]
+            now = teaching[0] if len(teaching) == 1 else teaching[0] + share * teaching[1]
+            carried = jax.tree.map(lambda part: share * part, before)
+            return replace(carried, rows=rows, known=known).moved(now, rates)
+
+        # Rows that are inputs of a branch are computed once; a loop over neurons would repeat what they are made of.
+        return jax.lax.cond(rates.move > 0, teach, lambda before: before, self)
 
     def moved(self, taught: Array | None, rates: Rates) -> Rest:
         """After a step at these rates in which its rows have taught so; None: nothing."""
