@@ -231,16 +231,17 @@ class LowRank(WideMatrix):
 
 
 class Question(NamedTuple):
-    """Rows (k, n) as multiples `size` of `unit` rows, with the coordinates `known` (k, room) of those on rows asked.
+    """Rows (k, n), their coordinates `known` (k, room) on the rows asked, and their squares (k,) per neuron.
 
-    `size` is that of the row, or a share of the `largest` row so far where the row is smaller: gradients that have
-    faded over many frames change little, and need few directions.
+    What is left of a row is judged by its `size`: its own, or a share of the `largest` row so far where the row is
+    smaller: gradients that have faded over many frames change little, and need few directions.
     """
 
-    unit: Array
+    rows: Array
+    known: Array
+    squares: Array
     size: Array
     largest: Array
-    known: Array
 
 
 class Asked(NamedTuple):
@@ -255,15 +256,11 @@ class Asked(NamedTuple):
 
 
 def pose(rows: Array, side: Side, width: int) -> Question:
-    own = _size(rows, width)
+    squares = jnp.mean(rows**2, axis=1) * (rows.shape[1] / width)
+    own = jnp.sqrt(squares)
     largest = jnp.maximum(side.largest, jnp.max(own))
     size = jnp.maximum(own, SMALL * largest)
-    unit = rows / jnp.where(size > 0, size, 1.0)[:, None]
-    return Question(unit, size, largest, side.along_asked(unit, width))
-
-
-def _size(rows: Array, width: int) -> Array:
-    return jnp.sqrt(jnp.mean(rows**2, axis=1) * (rows.shape[1] / width))
+    return Question(rows, side.along_asked(rows, width), squares, jnp.where(size > 0, size, 1.0), largest)
 
 
 def take_up(
@@ -276,13 +273,17 @@ def take_up(
     them. Where nothing is new the loop does not run and no buffer is touched; Pythagoras tells for the price of one
     pass over `known`.
     """
-    unit, known = question.unit, question.known
-    seen, block, offsets = min(len(unit), LOOKED_AT), taken_at_once(len(unit)), other.asked.shape[1] // width
+    rows, known, size = question.rows, question.known, question.size
+    seen, block, offsets = min(len(rows), LOOKED_AT), taken_at_once(len(rows)), other.asked.shape[1] // width
     room = len(side.asked)
-    left = _size(unit, width).astype(jnp.float64) ** 2 - jnp.sum(known.astype(jnp.float64) ** 2, axis=1)
+
+    def share(squares: Array) -> Array:
+        return squares / size.astype(jnp.float64) ** 2
+
+    left = share(question.squares - jnp.sum(known.astype(jnp.float64) ** 2, axis=1))
     allowed = tolerance.astype(jnp.float64) ** 2
     # A direction below the square root of the rounding error is noise.
-    lowest = jnp.maximum(allowed / 16, 16 * jnp.finfo(unit.dtype).eps)
+    lowest = jnp.maximum(allowed / 16, 16 * jnp.finfo(rows.dtype).eps)
 
     def more(carry) -> Array:
         side, _, _, _, source, _, left = carry
@@ -290,9 +291,10 @@ def take_up(
 
     def extend(carry):
         side, other, kept, rest, source, known, left = carry
-        chosen = jnp.arange(seen) if seen == len(unit) else jax.lax.top_k(left, seen)[1]
+        chosen = jnp.arange(seen) if seen == len(rows) else jax.lax.top_k(left, seen)[1]
         # Where all rows are looked at nothing here depends on the carry: XLA would do it though the loop never runs.
-        few, coordinates = after(jnp.ones((), unit.dtype), left) * unit[chosen], known[chosen]
+        unit = (after(jnp.ones((), rows.dtype), left) / size[chosen])[:, None]
+        few, coordinates = unit * rows[chosen], unit * known[chosen]
         # What is left of these rows has this Gram matrix, by Pythagoras.
         gram = (few @ few.T / width).astype(jnp.float64) - (coordinates @ coordinates.T).astype(jnp.float64)
         shares, vectors = jnp.linalg.eigh(gram)
@@ -304,7 +306,7 @@ def take_up(
         enough = jnp.where(jnp.max(behind[:, -1]) <= allowed, 1 + jnp.argmax(jnp.max(behind, axis=0) <= allowed), seen)
         fresh = jnp.minimum(jnp.minimum(enough, block), jnp.sum(shares > lowest)).astype(side.rank.dtype)
         valid = (jnp.arange(block) < fresh)[:, None]
-        combine = (vectors / jnp.sqrt(jnp.maximum(shares, lowest)))[:, :block].T.astype(unit.dtype)
+        combine = (vectors / jnp.sqrt(jnp.maximum(shares, lowest)))[:, :block].T.astype(rows.dtype)
         asked = combine @ few - (combine @ coordinates) @ side.asked
         asked = jnp.where(valid, asked - side.along_asked(asked, width) @ side.asked, 0.0)
         asked = orthonormalise(asked, width, 1.0 - valid[:, 0])
@@ -321,9 +323,9 @@ def take_up(
         def put(buffer: Array, rows: Array) -> Array:
             return jax.lax.dynamic_update_slice(buffer, rows, (at, zero))
 
-        found = unit @ asked.T / width
+        found = rows @ asked.T / width
         known = jax.lax.dynamic_update_slice(known, found, (zero, at))
-        left = left - jnp.sum(found.astype(jnp.float64) ** 2, axis=1)
+        left = left - share(jnp.sum(found.astype(jnp.float64) ** 2, axis=1))
         left = left.at[chosen].set(jnp.where(fresh > 0, behind[:, jnp.maximum(fresh - 1, 0)], 0.0))
         values = [scale * answers for scale in scales]
         if rest is not None:
@@ -331,12 +333,12 @@ def take_up(
             values = [value + along @ learnt for value, learnt in zip(values, rest.learnt, strict=True)]
             rest = rest.extended(along.T, at)
         kept = [put(buffer, value) for buffer, value in zip(kept, values, strict=True)]
-        rows = put(side.asked, asked), put(side.answers, answers)
+        both = put(side.asked, asked), put(side.answers, answers)
         columns = side.columns
         if columns is not None:
-            columns = tuple(_with_columns(columns[k], rows[k], at, block) for k in (0, 1))
+            columns = tuple(_with_columns(columns[k], both[k], at, block) for k in (0, 1))
         side = Side(
-            *rows, put(side.met, response), put(side.response, response), side.rank + fresh, side.largest, side.short,
+            *both, put(side.met, response), put(side.response, response), side.rank + fresh, side.largest, side.short,
             columns,
         )  # fmt: skip
         other = replace(other, met=jax.lax.dynamic_update_slice(other.met, met.T, (zero, at)))
@@ -347,7 +349,7 @@ def take_up(
     side, other, buffers, rest, source, known, left = jax.lax.while_loop(more, extend, start)
     short = side.short | ((jnp.max(left) > allowed) & ~source.full)
     side = replace(side, largest=question.largest, short=short)
-    return Asked(side, other, buffers, rest, source, known * question.size[:, None])
+    return Asked(side, other, buffers, rest, source, known)
 
 
 def _with_columns(columns: Array, rows: Array, at: Array, count: int) -> Array:

@@ -49,8 +49,8 @@ def scrambled_points(seed: list[int], dimensions: int, count: int) -> np.ndarray
 def _scrambled(directions: np.ndarray, lower: np.ndarray) -> np.ndarray:
     """Directions (d, BITS) whose digits, the highest first, are multiplied by triangular matrices (d, BITS, BITS)."""
     places = np.arange(BITS - 1, -1, -1, dtype=np.uint32)
-    digits = (directions[..., None] >> places) & 1
-    mixed = np.einsum("dpk,djk->djp", lower, digits) & 1
+    digits = ((directions[..., None] >> places) & 1).astype(np.float32)  # products of floats are ten times as fast
+    mixed = (digits @ lower.astype(np.float32).swapaxes(1, 2)).astype(np.uint32) & 1
     return (mixed << places).sum(axis=-1, dtype=np.uint32)
 
 
