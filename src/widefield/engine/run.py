@@ -402,7 +402,7 @@ def samples_of(spec: Spec, inputs: Inputs) -> int:
 
 def _broken(fields: Fields) -> Array:
     """The first stage with numbers that are not finite, −1 where there is none."""
-    finite = jnp.isfinite(jnp.stack([*(jnp.sum(phi) for phi in fields.phi), jnp.sum(fields.f)]))
+    finite = jnp.isfinite(jnp.stack([*(jnp.sum(phi**2) for phi in fields.phi), jnp.sum(fields.f)]))
     return jnp.where(jnp.all(finite), -1, jnp.argmin(finite)).astype(jnp.int32)
 
 

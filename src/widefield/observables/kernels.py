@@ -66,12 +66,14 @@ def entk(moment: Moment) -> Array:
         if stage.matrix is not None:
             below = fields.rows[k]
             assert below is not None
-            used.setdefault(stage.matrix, []).append((k, below[:rows] / jnp.sqrt(width)))
-    for stages in used.values():
+            used.setdefault(stage.matrix, []).append((k, below[:rows]))
+    for matrix, stages in used.items():
         gains = jnp.asarray([wiring.stages[k].gain for k, _ in stages], kernel.dtype)
         true, pseudo = (jnp.stack([of[k] for k, _ in stages]) for of in (moment.true_gradients, fields.g_tilde))
         below = jnp.stack([gain * features for gain, (_, features) in zip(gains, stages, strict=True)])
-        features = (below.reshape(-1, below.shape[-1]) @ below.reshape(-1, below.shape[-1]).T).reshape(
+        flat = below.reshape(-1, below.shape[-1])
+        # Divided afterwards, this is the product that Φ is made of, and computed once.
+        features = (flat @ flat.T / (1 if matrix is None else width)).reshape(
             *(len(stages), points, wiring.layout.positions) * 2
         )
         kernel = kernel + jnp.einsum("smcatndb,smatnb->mncd", gram(true, pseudo), features)
