@@ -332,7 +332,7 @@ def test_a_run_can_be_stopped_and_continued():
         spec, inputs, Interpretation("conditioned", 40), recording, 12, jax.random.split(jax.random.key(0), 1)
     )
     *_, straight = run.legs(0)
-    leg = dataclasses.replace(run.advance(run.start(0)), chunk=3)
+    leg = dataclasses.replace(run.advance(dataclasses.replace(run.start(0), chunk=1)), chunk=3)
     kept = jax.device_get(leg.state), jax.device_get(leg.records), leg.done  # as a file would hold it
     assert 0 < kept[2] < 13
     leg = dataclasses.replace(leg, state=jax.device_put(kept[0]), records=jax.device_put(kept[1]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ from widefield.engine.interpretation import Interpretation, Room
 from widefield.engine.prepare import check_size, make_recording
 from widefield.engine.run import Run
 from widefield.errors import MemoryBudgetError
+from widefield.numerics.processors import processors
 from widefield.solvers.mean_field.replicates import Replicates
 from widefield.solvers.methods import choose_method
 
@@ -44,11 +46,23 @@ def alone(samples: int, number: int, shift: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(("free", "count", "expected"), [(700, 8, 3), (None, 8, 4), (5000, 2, 2), (10, 8, 1)])
 def test_replicates_run_side_by_side_in_half_of_the_memory(monkeypatch, free, count, expected):
     """Each takes 100 bytes, and there are four processors."""
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr("widefield.engine.run.processors", lambda: 4)
     place = SimpleNamespace(split=False, free_bytes=lambda: free)
     kind = Interpretation("mean_field", 64)
     run = SimpleNamespace(place=place, kind=kind, _sizes=lambda kind, place: (0, 100))
     assert Run.workers(run, Room(), count) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux binds processes to processors")
+def test_a_process_that_is_bound_to_processors_counts_those():
+    """Two replicates at once on one processor would push each other out of its cache."""
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert processors() == 1
+    finally:
+        os.sched_setaffinity(0, before)
+    assert processors() == len(before)
 
 
 def test_kernels_that_take_much_memory_are_not_recorded_unasked():

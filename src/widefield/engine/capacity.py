@@ -240,7 +240,7 @@ def fitted(room: Room, used: Room, taken: int, offsets: int) -> Room:
     """Room for a run like one that used so much of `room`, with a margin; never more."""
 
     def fit(drawn: int, size: int, rank: int) -> int:
-        return min(size, rounded(1.05 * rank + 2 * drawn))
+        return min(size, rounded(1.05 * rank + drawn))
 
     return jax.tree.map(partial(fit, taken), room, used)._replace(
         sources=tuple(map(partial(fit, taken * offsets), room.sources, used.sources))

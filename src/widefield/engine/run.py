@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from jax import Array
 from ..errors import DivergenceError, TooFewSamplesError
 from ..numerics.compiled import compiled
 from ..numerics.memory import check_memory
+from ..numerics.processors import processors
 from ..observables import Fields, Moment, Observable, measured
 from ..observables.kernels import whole_fields
 from ..problem.training import recorded_steps
@@ -46,6 +46,8 @@ TIMES_BUCKET = 64
 SMALLER = "lower width, samples or steps, or record less often (every=)"
 COMPILATION = 4.0  # seconds that a training step takes to compile
 SECONDS_PER_CALL = 0.5  # long enough to hide the call, short enough for progress and Ctrl-C
+# What a step takes on a slow processor, before the first ones tell: seconds besides, and flops per second of, products.
+SLOW_STEP, SLOW_PRODUCTS = 1e-3, 1e10
 
 Report = Callable[[int, int, str], None]
 Trainer = Callable[["Run", int, "Room | None", Callable[["Leg"], None]], tuple[dict[str, np.ndarray], "Leg"]]
@@ -162,7 +164,17 @@ class Run:
         key, bases = place.put((self.keys[number], bases), kind.width)
         state = _start(self.spec, kind, place, self.inputs, key, bases)
         zeros = {name: np.zeros(s.shape, s.dtype) for name, s in records.items()}
-        return Leg(number, kind, state, place.put(zeros, kind.width))
+        return Leg(number, kind, state, place.put(zeros, kind.width), chunk=self._first_chunk(kind))
+
+    def _first_chunk(self, kind: Interpretation) -> int:
+        """Steps of the first call. Every call copies the buffers once, which takes as long as some steps of few rows."""
+        wiring = self.spec.wiring
+        frames = max([1, *(len(wiring.asks(matrix)) for matrix in range(wiring.matrices))])
+        rows = self._samples * wiring.layout.positions * self.spec.sweeps * frames
+        columns = 2 * self.inputs.x.shape[-1] + 4 * self._samples * wiring.populations  # 4: kernels
+        columns += 3 * kind.width * wiring.matrices if kind.has_entries else 5 * rows_of(kind.room)
+        seconds = SLOW_STEP + 2 * rows * columns * kind.width / SLOW_PRODUCTS
+        return max(1, int(SECONDS_PER_CALL / seconds))
 
     def _first_room(self) -> Room:
         spec, inputs = self.spec, self.inputs
@@ -297,7 +309,7 @@ class Run:
         return places(self.devices, len(self.keys), kind.width, lambda place: self._sizes(kind, place)[1])
 
     def workers(self, room: Room, count: int) -> int:
-        """How many of `count` networks run at once: as many as there are processors, within half of the free memory.
+        """How many of `count` networks run at once: as many as there are processors for it, within half of the free memory.
 
         One where devices share a network, since their sums must come in one order.
         """
@@ -306,7 +318,7 @@ class Run:
         _, size = self._sizes(replace(self.kind, room=room), self.place)
         free = self.place.free_bytes()
         fitting = count if free is None else int(free / 2 / max(size, 1))
-        return max(1, min(os.cpu_count() or 1, fitting, count))
+        return max(1, min(processors(), fitting, count))
 
     def _check_growth(self, reached: int, grown: float, broken: int) -> None:
         if grown <= LOST:

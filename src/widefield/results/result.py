@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +229,7 @@ def make_result(
     return Result(runs, problem)
 
 
+@lru_cache(maxsize=1)
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
