@@ -35,14 +35,16 @@ class Crew:
     def train_all(self, where: Sequence[Place], room: Room | None) -> list[Trained]:
         """What is kept of every network, and its last leg. Network i is trained at place i modulo their number.
 
-        Where all are at one place and nobody knows the buffers' sizes, the first finds them, so that one compilation
-        serves all others. Several places have programs of their own, and none waits for another.
+        Where all are at one place, nobody knows the buffers' sizes and networks take long, the first finds them, so
+        that one compilation serves all others. Several places have programs of their own; none waits for another.
         """
         if len(where) > 1:
             return self._at_many(where, room)
         run = self._run.at(where[0])
         found = []
-        if room is None:
+        if room is None and run.short:
+            room = run.first_room()
+        elif room is None:
             found = self._train(run, [0], None)
             room = run.next_room(found[0][1], max(len(run.keys) - 1, 1))
         others = [(run, [number]) for number in range(len(found), len(run.keys))]

@@ -45,6 +45,7 @@ from .state import Inputs, Spec, State
 TIMES_BUCKET = 64
 SMALLER = "lower width, samples or steps, or record less often (every=)"
 COMPILATION = 4.0  # seconds that a training step takes to compile
+SHORT = 20.0  # seconds of one network on a slow processor
 SECONDS_PER_CALL = 0.5  # long enough to hide the call, short enough for progress and Ctrl-C
 # What a step takes on a slow processor, before the first ones tell: seconds besides, and flops per second of, products.
 SLOW_STEP, SLOW_PRODUCTS = 1e-3, 1e10
@@ -156,7 +157,7 @@ class Run:
     def start(self, number: int, room: Room | None = None) -> Leg:
         """Network `number` before its first step, in buffers of `room` where one before it has shown what is needed."""
         if room is None:
-            room = self._first_room()
+            room = self.first_room()
         kind, place = replace(self.kind, room=room), self.place
         records, size = self._sizes(kind, place)
         check_memory(size, f"a run of width {kind.width}{place}", SMALLER, place.free_bytes())
@@ -166,17 +167,25 @@ class Run:
         zeros = {name: np.zeros(s.shape, s.dtype) for name, s in records.items()}
         return Leg(number, kind, state, place.put(zeros, kind.width), chunk=self._first_chunk(kind))
 
+    @property
+    def short(self) -> bool:
+        """Whether buffers of a better size would not be worth a compilation, on any processor."""
+        return self.kind.has_entries or self.total * self._slow_step(replace(self.kind, room=self.first_room())) < SHORT
+
     def _first_chunk(self, kind: Interpretation) -> int:
-        """Steps of the first call. Every call copies the buffers once, which takes as long as some steps of few rows."""
+        """Steps of the first call. Every call copies the buffers, which takes as long as some steps of few rows."""
+        return max(1, int(SECONDS_PER_CALL / self._slow_step(kind)))
+
+    def _slow_step(self, kind: Interpretation) -> float:
+        """Seconds that a step takes on a slow processor."""
         wiring = self.spec.wiring
         frames = max([1, *(len(wiring.asks(matrix)) for matrix in range(wiring.matrices))])
         rows = self._samples * wiring.layout.positions * self.spec.sweeps * frames
         columns = 2 * self.inputs.x.shape[-1] + 4 * self._samples * wiring.populations  # 4: kernels
         columns += 3 * kind.width * wiring.matrices if kind.has_entries else 5 * rows_of(kind.room)
-        seconds = SLOW_STEP + 2 * rows * columns * kind.width / SLOW_PRODUCTS
-        return max(1, int(SECONDS_PER_CALL / seconds))
+        return SLOW_STEP + 2 * rows * columns * kind.width / SLOW_PRODUCTS
 
-    def _first_room(self) -> Room:
+    def first_room(self) -> Room:
         spec, inputs = self.spec, self.inputs
         tolerances = float(inputs.tolerance), float(inputs.tolerance_back)
         first = None
@@ -198,7 +207,7 @@ class Run:
         if spec.online and inputs.batches is not None:
             points = min(points, self.steps * inputs.batches.shape[1])
         whole = replace(self, spec=replace(spec, points=points, online=False))
-        return max(whole._first_room().sources, default=0)
+        return max(whole.first_room().sources, default=0)
 
     def next_room(self, leg: Leg, others: int) -> Room:
         """The buffers for `others` networks after one that has come to its end: smaller ones than it had, where that
@@ -305,11 +314,11 @@ class Run:
     def _places(self, room: Room | None) -> tuple[Place, ...]:
         if not self.devices:
             return (self.place,)
-        kind = replace(self.kind, room=room or self._first_room())
+        kind = replace(self.kind, room=room or self.first_room())
         return places(self.devices, len(self.keys), kind.width, lambda place: self._sizes(kind, place)[1])
 
     def workers(self, room: Room, count: int) -> int:
-        """How many of `count` networks run at once: as many as there are processors for it, within half of the free memory.
+        """How many of `count` networks run at once: as many as there are processors, within half of the free memory.
 
         One where devices share a network, since their sums must come in one order.
         """
