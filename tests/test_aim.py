@@ -112,6 +112,7 @@ def test_open_particles_become_more(monkeypatch):
 def test_backward_questions_have_a_larger_tolerance_by_default():
     recurrent = problem(data=wf.Dataset(np.ones((2, 3, 4)), np.ones(2)), network=wf.RNN())
     assert [default_slack(problem(points=points)) for points in (3, 100, 101)] == [1.5, 1.5, 2.0]
+    assert [default_slack(problem(points=points, network=wf.MLP(2, "relu"))) for points in (100, 101)] == [1.5, 2.8]
     assert default_slack(problem(network=wf.MLP(2, "linear"))) == default_slack(recurrent) == 1.0
     options = {"samples": 512, "seeds": 2, "precision": "float32", "progress": False}
     chosen, given = wf.solve(problem(), **options), wf.solve(problem(), tolerance=0.05, **options)

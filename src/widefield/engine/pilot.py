@@ -64,10 +64,11 @@ def _pilot(
         (_directions(asked, ahead), _directions(taught, back))
         for asked, taught in zip(features, reversed(gradients), strict=True)
     )
-    return Pilot(directions, _jumps(activation))
+    return Pilot(directions, jumps(activation))
 
 
-def _jumps(activation: Activation) -> bool:
+def jumps(activation: Activation) -> bool:
+    """Whether φ̇ jumps: gradients then have many small directions."""
     grid, _, phi_dot = _table(activation, RANGE)
     density = np.exp(-(grid[1:] ** 2) / 2) / np.sqrt(2 * np.pi)
     return bool(np.sum((np.diff(phi_dot) / STEP) ** 2 * density) * STEP > JUMPS)
