@@ -28,17 +28,17 @@ def size(values: np.ndarray) -> float:
 def bias(result: wf.Result, exact: wf.Result, name: str) -> tuple[float, float]:
     """Relative root mean square of the mean difference, replicate by replicate, and its standard error.
 
-    The product of the means of two halves has no share of their noise.
+    Products of different replicates have no share of their noise.
     """
     gaps = result.replicates[name].values - exact.replicates[name].values
-    half, scale = len(gaps) // 2, size(exact[name].values)
-    square = float(np.mean(gaps[:half].mean(0) * gaps[half:].mean(0)))
+    scale = size(exact[name].values)
+    square = float(np.mean(gaps.mean(0) ** 2 - gaps.var(0, ddof=1) / len(gaps)))
     return np.sqrt(max(square, 0.0)) / scale, size(gaps.std(0, ddof=1)) / np.sqrt(len(gaps)) / scale
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("problem", "least", "seeds"), [(deep_tanh, 0.004, 32), (relu, 0.004, 64), (many_points, 0.05, 24)]
+    ("problem", "least", "seeds"), [(deep_tanh, 0.004, 32), (relu, 0.004, 64), (many_points, 0.05, 64)]
 )
 def test_bias_is_of_the_order_of_the_square_of_the_tolerance(problem, least, seeds):
     options = {"samples": 2048, "seeds": seeds, "precision": "float32", "record": ("phi",), "progress": False}
