@@ -52,7 +52,7 @@ def test_short_networks_start_together_and_long_ones_after_the_first(monkeypatch
 
 @double_precision
 def test_runs_of_long_steps_report_after_the_first_and_short_runs_take_one_call():
-    """A step of 2000 points would take a minute on a slow processor: Ctrl-C must not wait for several."""
+    """A step of 300 points takes a second on a slow processor: Ctrl-C must not wait for many."""
     small, large = replicates(problem()), replicates(problem(points=300, steps=5000), samples=2048)
     assert small._first_chunk(small.kind) >= small.total
     kind = dataclasses.replace(large.kind, room=large.first_room())
@@ -62,16 +62,16 @@ def test_runs_of_long_steps_report_after_the_first_and_short_runs_take_one_call(
 
 def test_dense_networks_start_together(monkeypatch):
     """There are no buffers that the first could size."""
-    waiting = []
+    counts = []
     side_by_side = crew.Crew._side_by_side
 
     def watched(self, tasks, room, workers):
-        waiting.append(len(tasks))
+        counts.append(len(tasks))
         return side_by_side(self, tasks, room, workers)
 
     monkeypatch.setattr(crew.Crew, "_side_by_side", watched)
     wf.simulate(problem(), 16, 3, engine="dense", progress=False)
-    assert waiting == [3]
+    assert counts == [3]
 
 
 @pytest.mark.parametrize("seeds", [2, 5])

@@ -47,7 +47,7 @@ SMALLER = "lower width, samples or steps, or record less often (every=)"
 COMPILATION = 4.0  # seconds that a training step takes to compile
 SHORT = 20.0  # seconds of one network on a slow processor
 SECONDS_PER_CALL = 0.5  # long enough to hide the call, short enough for progress and Ctrl-C
-# What a step takes on a slow processor, before the first ones tell: seconds besides, and flops per second of, products.
+# A step on a slow processor, before the first ones tell: seconds besides its products, and flops a second of those.
 SLOW_STEP, SLOW_PRODUCTS = 1e-3, 1e10
 
 Report = Callable[[int, int, str], None]
